@@ -1,0 +1,73 @@
+// Package model turns a transformer architecture into ordered parameters, modules and kernels
+// as one tensor-parallel rank of one pipeline stage holds them.
+package model
+
+import (
+	"distopt/core/bucket"
+	"distopt/core/dtype"
+	"distopt/core/units"
+)
+
+// Param is a named tensor as one rank holds it, after tensor- and pipeline-parallel splitting.
+type Param struct {
+	Name  string // Megatron-core's name; "chunkN." in front with virtual stages
+	Shape []int64
+	Numel units.Elems
+	DType dtype.DType // nominal: bf16 also for an FP8 weight
+
+	Chunk  int // model chunk on this stage
+	Layer  int // local layer index inside the chunk, -1 outside the layers
+	Module int // index into Stage.Modules of the module that owns it
+
+	FP8              bool // weight is an FP8 tensor
+	Bias             bool // named exactly "bias": no weight decay
+	SequenceParallel bool // gradient is all-reduced over the TP group after backward
+	FP32Grads        bool // _with_fp32_optimizer: own bucket with fp32 gradients
+	NoOverlap        bool // _disable_overlap_grad_sync
+	Shared           bool // last stage's copy of tied weights: not in the gradient norm
+	TensorParallel   bool // sharded over TP; replicated ones count in the norm on TP rank 0 only
+}
+
+// ModuleKind says which computation a module is.
+type ModuleKind uint8
+
+// The modules of a GPT chunk, as the reference traces name them.
+const (
+	Embedding    ModuleKind = iota // "embedding": lookup
+	EmbeddingOut                   // "embedding_out": position add, dropout, scatter to sequence parallel
+	QKV                            // "L0.qkv": norm and fused qkv projection
+	Attention                      // "L0.attn": core attention, no parameters
+	Proj                           // "L0.proj": output projection, residual
+	FC1                            // "L0.fc1": norm, first MLP projection, activation
+	FC2                            // "L0.fc2"
+	FinalNorm                      // "final_layernorm"
+	Output                         // "output_layer": logits
+	Loss                           // "loss"
+	NumModuleKind
+)
+
+// Module is one node of the forward pass, in execution order.
+type Module struct {
+	Name   string // "L0.qkv", "embedding", ...
+	Kind   ModuleKind
+	Chunk  int
+	Layer  int              // local layer index, -1 outside layers
+	Params []bucket.ParamID // in the order in which forward reads them
+}
+
+// Stage is what one pipeline stage holds: Params in registration order, chunks ascending,
+// and the modules of each chunk in forward order.
+type Stage struct {
+	Params  []Param
+	Modules []Module
+	Chunks  []ChunkSpan
+}
+
+// ChunkSpan says which parameters and modules belong to a model chunk (half-open ranges).
+type ChunkSpan struct {
+	Params     [2]int
+	Modules    [2]int
+	FirstLayer int // global index of its first layer
+	Layers     int
+	Pre, Post  bool // holds the first / last layers of the whole model
+}

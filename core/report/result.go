@@ -1,0 +1,187 @@
+// Package report turns spans into what a reader asks for: step time, exposed time and its
+// cause, bucket use, comparison of two results. Everything a page shows comes from a Result.
+package report
+
+import "distopt/core/sched"
+
+// Result is everything known of one scenario. The JSON head of the page's response is this
+// struct; Spans travel beside it as one flat binary block.
+type Result struct {
+	ModelVersion string       `json:"model_version"`
+	Name         string       `json:"name"` // preset or file name, for the header
+	Figures      Figures      `json:"figures"`
+	Grid         Grid         `json:"grid"`
+	Stages       []Stage      `json:"stages"`
+	Works        []Work       `json:"works"`
+	Collectives  []Collective `json:"collectives"`
+	Notes        []Note       `json:"notes"` // warnings and stated assumptions; never errors
+	Spans        Spans        `json:"-"`
+}
+
+// Figures are the key figures. Times in ns, fractions in 0..1.
+type Figures struct {
+	StepTime        sched.Time  `json:"step_time_ns"` // first forward to next first forward, steady state
+	TokensPerGPU    float64     `json:"tokens_per_second_per_gpu"`
+	TokensPerSecond float64     `json:"tokens_per_second"`
+	MFU             float64     `json:"mfu"`
+	ModelFLOPs      float64     `json:"model_flops_per_step_per_gpu"`
+	PeakFLOPs       float64     `json:"peak_flops"`
+	PeakName        string      `json:"peak_name"`  // "FP8 dense, H100 SXM"
+	Exposed         sched.Time  `json:"exposed_ns"` // delays the step; worst stage
+	ExposedInBubble sched.Time  `json:"exposed_in_bubble_ns"`
+	ExposedBy       []ExposedBy `json:"exposed_by"` // by kind, adds up to Exposed
+	Bubble          sched.Time  `json:"bubble_ns"`
+	Overlap         float64     `json:"overlap_efficiency"` // hidden / all of grad and param sync
+	Hidden          sched.Time  `json:"hidden_ns"`
+	SyncTotal       sched.Time  `json:"sync_total_ns"`
+	Utilisation     float64     `json:"bucket_utilisation"` // filled / size over all buckets of all stages
+	Buckets         int         `json:"buckets"`
+	BucketSize      int64       `json:"bucket_size"`
+	WastedBytes     int64       `json:"wasted_bytes"` // padding moved per step and rank, both syncs
+	AmaxReductions  int         `json:"amax_reductions"`
+	Parameters      int64       `json:"parameters"` // whole model
+	Tasks           int         `json:"tasks"`
+	WorstStage      int         `json:"worst_stage"`
+}
+
+// ExposedBy is the exposed time of one kind of communication.
+type ExposedBy struct {
+	Kind string     `json:"kind"` // "grad sync", "param sync", "amax", "norm", "tensor parallel", "pipeline", ...
+	Time sched.Time `json:"ns"`
+}
+
+// Grid is the parallel layout.
+type Grid struct {
+	World       int `json:"world"`
+	TP          int `json:"tp"`
+	CP          int `json:"cp"`
+	PP          int `json:"pp"`
+	VP          int `json:"vp"`
+	DP          int `json:"dp"`
+	Distributed int `json:"distributed"`
+	Redundant   int `json:"redundant"`
+	Micro       int `json:"microbatches"`
+}
+
+// Stage is one pipeline stage's buckets and totals.
+type Stage struct {
+	Params          []Param    `json:"params"`
+	Buckets         []Bucket   `json:"buckets"`
+	GradBuffers     []Buffer   `json:"grad_buffers"`
+	ParamBuffers    []Buffer   `json:"param_buffers"`
+	Compute         sched.Time `json:"compute_ns"`
+	Exposed         sched.Time `json:"exposed_ns"`
+	ExposedInBubble sched.Time `json:"exposed_in_bubble_ns"`
+	Bubble          sched.Time `json:"bubble_ns"`
+}
+
+// Param is a parameter row.
+type Param struct {
+	Name  string  `json:"name"`
+	Shape []int64 `json:"shape"`
+	Numel int64   `json:"numel"`
+	DType string  `json:"dtype"` // "fp8" for FP8 weights
+	Chunk int     `json:"chunk"`
+	Layer int     `json:"layer"` // local, -1 outside the layers
+	Group string  `json:"group"` // "attention", "mlp", "embedding", "other": colour
+}
+
+// Bucket is a bucket row.
+type Bucket struct {
+	ID        int32      `json:"id"`
+	Size      int64      `json:"size"`
+	Shard     int64      `json:"shard"`
+	Filled    int64      `json:"filled"`
+	State     string     `json:"state_dtype"`
+	Grad      string     `json:"grad_sync_dtype"`
+	Sync      string     `json:"param_sync_dtype"`
+	Offset    int64      `json:"offset"`
+	Sets      int        `json:"set"` // buckets that complete together share a number
+	Fragments []Fragment `json:"fragments"`
+}
+
+// Fragment is [param, in-parameter range, in-bucket range]; equal ends: a dependency.
+type Fragment struct {
+	Param    int32    `json:"p"`
+	InParam  [2]int64 `json:"in_param"`
+	InBucket [2]int64 `json:"in_bucket"`
+}
+
+// Buffer is a contiguous buffer.
+type Buffer struct {
+	Key    string `json:"key"` // state/grad/param dtype triple
+	Length int64  `json:"length"`
+}
+
+// Work names what a span does, and its parts when it is on screen; one per priced work.
+type Work struct {
+	Name  string `json:"name"` // "Forward, layer 3", "Reduce-scatter"
+	Parts []Part `json:"parts,omitempty"`
+}
+
+// Part is a kernel inside a layer's pass, as fractions of the span in 1/65536.
+type Part struct {
+	Name       string `json:"n"`
+	Lane       Lane   `json:"l"`
+	Start, End uint32
+}
+
+// Collective is one row of the table of collectives (second step, one row per coalesced group).
+type Collective struct {
+	Span     int32      `json:"span"` // index into Spans
+	Stage    int        `json:"stage"`
+	Kind     string     `json:"kind"`
+	Buckets  []int32    `json:"buckets,omitempty"`
+	Bytes    int64      `json:"bytes"`
+	Group    string     `json:"group"`
+	Ranks    int        `json:"ranks"`
+	Start    sched.Time `json:"start_ns"`
+	Length   sched.Time `json:"length_ns"`
+	Exposed  sched.Time `json:"exposed_ns"`
+	InBubble sched.Time `json:"in_bubble_ns"`
+	AlgBW    float64    `json:"algbw"`
+	BusBW    float64    `json:"busbw"`
+	Cause    string     `json:"cause"` // why it is exposed, one sentence
+}
+
+// Note is a remark on the result.
+type Note struct {
+	Path string `json:"path,omitempty"`
+	Text string `json:"text"`
+}
+
+// Lane is the row of a stage on which a span is drawn.
+type Lane uint8
+
+// The lanes of a stage, top to bottom.
+const (
+	LaneExposed Lane = iota
+	LanePhase        // one span per microbatch pass
+	LaneCompute      // layers
+	LaneHidden
+	LaneOptimizer
+	LaneGradSync
+	LaneParamSync
+	LaneTensor
+	LanePipeline
+	LaneHost
+	NumLanes
+)
+
+// Spans is the drawn step: struct of arrays, sorted by (stage, lane, start). Times are ns since
+// the drawn step's first forward; a span that began before is negative.
+type Spans struct {
+	Start, End []int64
+	Stage      []uint16
+	Lane       []Lane
+	Kind       []uint8 // step.Kind
+	Cause      []uint8 // sched.Cause
+	By         []int32 // span that released it, -1: none
+	Work       []int32 // index into Result.Works
+	Micro      []int32
+	Layer      []int16 // global layer, -1: none
+	Chunk      []int8
+	Group      []int32 // index into Result.Collectives, -1: none
+	// First[stage*NumLanes+lane] is where that lane begins; one more entry than lanes.
+	First []int32
+}
