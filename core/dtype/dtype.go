@@ -16,13 +16,14 @@ const (
 	FP32 DType = iota
 	FP16
 	BF16
-	U8 // raw bytes of an FP8 tensor, as they are sent
+	U8  // raw bytes of an FP8 tensor, as they are sent
+	I16 // 16-bit remainder of an fp32 main parameter beside its bf16 parameter
 	numDTypes
 )
 
-var names = [numDTypes]string{"fp32", "fp16", "bf16", "uint8"}
+var names = [numDTypes]string{"fp32", "fp16", "bf16", "uint8", "int16"}
 
-// String returns the short name: fp32, fp16, bf16, uint8.
+// String returns the short name: fp32, fp16, bf16, uint8, int16.
 func (d DType) String() string {
 	if d < numDTypes {
 		return names[d]

@@ -1,0 +1,238 @@
+package optim
+
+import (
+	"distopt/core/bucket"
+	"distopt/core/dtype"
+	"distopt/core/units"
+)
+
+// Runtime carries out what a Sharded optimizer decides. There are two: one executes the effects
+// on arrays over all ranks, the other records them as tasks of one rank to be priced.
+//
+// Calls arrive in host order. An effect runs on the stream that it names, after everything that
+// was queued there before, else on Main. Descriptions and their slices are valid only during the
+// call: a runtime that keeps them copies them. Sizes are those of the rank that the optimizer was
+// built for; the arrays runtime finds every rank's part from the bucket ids and the layout.
+type Runtime interface {
+	// Wait makes everything queued later on waiter run after all that is queued on on.
+	Wait(waiter, on Stream)
+	// ZeroGrad clears the contiguous gradient buffers (none: only host work).
+	ZeroGrad(z *Zero)
+	// AccumulateGrad adds gradients that autograd has left in param.grad into their fragments.
+	AccumulateGrad(a *Accumulation)
+	// ReduceScatter reduces whole buckets; each rank of the group keeps its shard.
+	ReduceScatter(c *Collective)
+	// AllReduceShards reduces the shards over the redundant group, in place.
+	AllReduceShards(c *Collective)
+	// KeepShards ends the grad syncs in flight: each bucket's shard is stored, or added to the
+	// shard that an earlier sync of this step left, and the bucket's memory is released.
+	KeepShards(k *Kept)
+	// AllReduceGrads sums gradients before they are reduced over the data-parallel group: those
+	// of sequence-parallel parameters, flattened, or one tied word embedding.
+	AllReduceGrads(r *GradReduction)
+	// LocalNorm computes the squared norm of the local gradient shards.
+	LocalNorm(n *Norm)
+	// AllReduceNorm sums it over a group, after division by the redundant size.
+	AllReduceNorm(r *Reduction)
+	// Clip multiplies the gradient scale by min(1, maxNorm / norm); no gradient is touched.
+	Clip(maxNorm float64)
+	// CheckFinite makes the host wait for the gradient norm and reports whether it is finite.
+	// The loss scale is divided out of the gradient scale before.
+	CheckFinite() bool
+	// Adam updates the main parameters and states of the buckets' shards.
+	Adam(a *Update)
+	// Cast converts updated shards to the dtype that is gathered.
+	Cast(c *Cast)
+	// UpdateScaleInv sets scale_inv = 1/scale of all FP8 parameters.
+	UpdateScaleInv(r *Reduction)
+	// AllReduceAmax takes the maximum of all FP8 parameters' amaxes over the group; Main waits.
+	AllReduceAmax(r *Reduction)
+	// AllGather collects the updated shards of whole buckets.
+	AllGather(c *Collective)
+	// CopyParam copies gathered fragments into their parameter.
+	CopyParam(c *ParamUse)
+	// TransposeFP8 rebuilds the transpose of an FP8 parameter.
+	TransposeFP8(p bucket.ParamID, n units.Elems)
+}
+
+// Stream is an in-order queue of one rank's device. Streams after Comm are further communication
+// streams (only with Apex #1895).
+type Stream uint8
+
+// The streams of a rank.
+const (
+	Main Stream = iota // compute
+	Comm               // communication of the optimizer
+)
+
+// Group names a process group of the rank.
+type Group uint8
+
+// The groups that an optimizer communicates in. One group is one communicator: its collectives
+// run in issue order.
+const (
+	Distributed Group = iota // shards the optimizer state
+	Redundant                // copies of the distributed group
+	World
+	Tensor
+	Embedding // first and last pipeline stage
+	numGroups
+)
+
+var groupNames = [numGroups]string{"distributed", "redundant", "world", "tensor", "embedding"}
+
+// String returns the name that the reference traces use.
+func (g Group) String() string { return groupNames[g] }
+
+// ReduceOp is how a collective combines contributions.
+type ReduceOp uint8
+
+// The reductions. Average scales each contribution by 1/size, rounded to the dtype, before the sum.
+const (
+	NoReduce ReduceOp = iota
+	Sum
+	Average
+	Max
+	numReduceOps
+)
+
+var reduceNames = [numReduceOps]string{"", "SUM", "AVG", "MAX"}
+
+// String returns the name that the reference traces use.
+func (r ReduceOp) String() string { return reduceNames[r] }
+
+// Member is one bucket of a coalesced group.
+type Member struct {
+	Bucket bucket.ID
+	DType  dtype.DType
+	Elems  units.Elems // of the whole bucket; of the shard in AllReduceShards
+}
+
+// Collective is one coalesced group of collectives: submitted, and complete, as one unit.
+// Without members it is a group that is opened and closed for nothing.
+type Collective struct {
+	Stream  Stream
+	Group   Group
+	Size    int // ranks of the group
+	Op      ReduceOp
+	Members []Member
+	Bytes   units.Bytes // of all members
+	Elems   units.Elems
+	// Divide: the bucket is divided by Size on Stream first, and Op is Sum (Apex #1797).
+	Divide bool
+}
+
+// Zero describes ZeroGrad.
+type Zero struct {
+	Bytes   units.Bytes // cleared
+	Buffers int         // contiguous buffers
+}
+
+// Accumulation describes AccumulateGrad for one or more parameters.
+type Accumulation struct {
+	Params []bucket.ParamID
+	// InPlace: autograd accumulated into the bucket's own memory, or a fused kernel did; no
+	// kernel runs here. The same for all Params.
+	InPlace bool
+	// Zeroed buckets get zeroed memory first (a fresh allocation, or a slice used before in
+	// this step).
+	Zeroed      []bucket.ID
+	ZeroedBytes units.Bytes
+}
+
+// Kept describes KeepShards.
+type Kept struct {
+	Buckets []bucket.ID // ascending
+	Added   []bucket.ID // those among them whose shard is added to an earlier one
+}
+
+// GradReduction describes AllReduceGrads, on Main.
+type GradReduction struct {
+	Group  Group
+	Size   int
+	Params []bucket.ParamID
+	DType  dtype.DType
+	Elems  units.Elems
+	Bytes  units.Bytes
+	// Flatten: the gradients are copied into one tensor and back.
+	Flatten bool
+}
+
+// NormKernel is one multi-tensor L2 norm.
+type NormKernel struct {
+	DType   dtype.DType
+	Tensors int
+	Elems   units.Elems
+}
+
+// Norm describes LocalNorm.
+type Norm struct {
+	// Buckets whose whole shards count, in order; or, where Params is not nil, the local
+	// fragments of those parameters in their order count instead.
+	Buckets []bucket.ID
+	Params  []bucket.ParamID
+	Kernels []NormKernel // one per gradient dtype, in order of first appearance
+}
+
+// Reduction describes a small all-reduce on Main.
+type Reduction struct {
+	Group Group
+	Size  int
+	Op    ReduceOp
+	DType dtype.DType
+	Elems units.Elems
+	Bytes units.Bytes
+	// Divide the value by this first (1: as it is).
+	Divide int
+}
+
+// AdamLaunch is one multi-tensor Adam kernel of this rank. Operands are, in order, p, m, v, g,
+// p_out, or with Remainders p, remainder, m, v, g, p_out.
+type AdamLaunch struct {
+	Group      int // parameter group
+	Remainders bool
+	Tensors    int
+	Elems      units.Elems
+	Operands   []dtype.DType
+}
+
+// Update describes Adam.
+type Update struct {
+	Step     int         // 1 in the first step
+	Buckets  []bucket.ID // in order of processing
+	Launches []AdamLaunch
+	// Scaled: states are unscaled into fp32 work space before, and the bucket's shards are
+	// scaled and stored by a Cast with Rescale.
+	Scaled bool
+	Unpack Copy // its kernel
+}
+
+// Copy is one multi-tensor copy kernel; without tensors there is none.
+type Copy struct {
+	Tensors int
+	Bytes   units.Bytes // written
+}
+
+// FP8Cast is one fragment cast to FP8: its amax is recorded, its scale is the delayed one.
+type FP8Cast struct {
+	Param  bucket.ParamID
+	Bucket bucket.ID
+	Elems  units.Elems
+}
+
+// Cast describes the conversion of updated shards.
+type Cast struct {
+	Buckets []bucket.ID // all that are looked at
+	FP8     []FP8Cast   // of this rank, one kernel each, in order
+	Copies  Copy        // other conversions, one kernel
+	// Rescale: states and main parameters are scaled and stored after it.
+	Rescale bool
+	Pack    Copy // its kernel
+}
+
+// ParamUse describes CopyParam.
+type ParamUse struct {
+	Param  bucket.ParamID
+	Copies []ParamCopy // gathered fragments in the parameter's order; empty ones too
+	Kernel Copy        // without tensors where bucket and parameter share memory
+}
