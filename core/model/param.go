@@ -15,6 +15,7 @@ type Param struct {
 	Numel units.Elems
 	DType dtype.DType // nominal: bf16 also for an FP8 weight
 
+	Role   Role
 	Chunk  int // model chunk on this stage
 	Layer  int // local layer index inside the chunk, -1 outside the layers
 	Module int // index into Stage.Modules of the module that owns it
@@ -22,11 +23,36 @@ type Param struct {
 	FP8              bool // weight is an FP8 tensor
 	Bias             bool // named exactly "bias": no weight decay
 	SequenceParallel bool // gradient is all-reduced over the TP group after backward
-	FP32Grads        bool // _with_fp32_optimizer: own bucket with fp32 gradients
-	NoOverlap        bool // _disable_overlap_grad_sync
+	FP32Grads        bool // _with_fp32_optimizer: own bucket with fp32 gradients (set by the optimizer's layout)
+	NoOverlap        bool // _disable_overlap_grad_sync (set by the optimizer's layout)
 	Shared           bool // last stage's copy of tied weights: not in the gradient norm
 	TensorParallel   bool // sharded over TP; replicated ones count in the norm on TP rank 0 only
 }
+
+// Role says which parameter of the architecture a parameter is.
+type Role uint8
+
+// The parameters of a GPT with the Transformer Engine layer spec, in registration order.
+const (
+	Other Role = iota // of another model
+	WordEmbedding
+	PositionEmbedding
+	ProjWeight
+	ProjBias
+	QKVNormWeight
+	QKVNormBias
+	QKVWeight
+	QKVBias
+	FC1NormWeight
+	FC1NormBias
+	FC1Weight
+	FC1Bias
+	FC2Weight
+	FC2Bias
+	FinalNormWeight
+	FinalNormBias
+	OutputLayer
+)
 
 // ModuleKind says which computation a module is.
 type ModuleKind uint8
@@ -52,12 +78,15 @@ type Module struct {
 	Kind   ModuleKind
 	Chunk  int
 	Layer  int              // local layer index, -1 outside layers
-	Params []bucket.ParamID // in the order in which forward reads them
+	Params []bucket.ParamID // its own, in the order in which forward reads them; a tied output layer on the embedding's chunk has none
 }
 
 // Stage is what one pipeline stage holds: Params in registration order, chunks ascending,
 // and the modules of each chunk in forward order.
 type Stage struct {
+	Config Config
+	Split
+
 	Params  []Param
 	Modules []Module
 	Chunks  []ChunkSpan

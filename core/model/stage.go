@@ -1,0 +1,188 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+
+	"distopt/core/bucket"
+)
+
+// BuildStage returns the parameters of one pipeline stage in the order in which Megatron-core
+// registers them with the Transformer Engine layer spec, and its modules in forward order. The
+// attention class builds its output projection before the fused qkv projection.
+func BuildStage(c Config, split Split) (*Stage, error) {
+	if split.TP == 1 {
+		split.SP = false
+	}
+	if err := c.check(split); err != nil {
+		return nil, err
+	}
+	perChunk := int(c.Layers) / split.PP / split.VP
+	s := &Stage{Config: c, Split: split}
+	b := stageBuilder{stage: s, tp: int64(split.TP)}
+	count := split.VP * (12*perChunk + 5)
+	s.Params = make([]Param, 0, count)
+	s.Modules = make([]Module, 0, split.VP*(5*perChunk+5))
+	for v := range split.VP {
+		first := split.Index * perChunk
+		if split.VP > 1 {
+			first += v * (int(c.Layers) / split.VP)
+		}
+		b.chunk(v, ChunkSpan{
+			FirstLayer: first,
+			Layers:     perChunk,
+			Pre:        split.Index == 0 && v == 0,
+			Post:       split.Index == split.PP-1 && v == split.VP-1,
+		})
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	return s, nil
+}
+
+// stageBuilder appends parameters and modules to a stage and keeps the first error.
+type stageBuilder struct {
+	stage  *Stage
+	tp     int64
+	prefix string
+	layer  int
+	index  int
+	// module indexes the modules of the chunk, or of its present layer, by kind.
+	module [NumModuleKind]int
+	err    error
+}
+
+func (b *stageBuilder) chunk(v int, span ChunkSpan) {
+	s, c := b.stage, &b.stage.Config
+	span.Params[0], span.Modules[0] = len(s.Params), len(s.Modules)
+	b.index, b.layer, b.prefix = v, -1, ""
+	if s.VP > 1 {
+		b.prefix = "chunk" + strconv.Itoa(v) + "."
+	}
+	h := c.Hidden
+	if span.Pre {
+		b.add(Embedding, "embedding")
+		b.add(EmbeddingOut, "embedding_out")
+		b.param(WordEmbedding, Embedding, "embedding.word_embeddings.weight", c.Vocab/b.tp, h)
+		if c.LearnedPositions {
+			b.param(PositionEmbedding, EmbeddingOut, "embedding.position_embeddings.weight", c.Seq, h)
+		}
+	}
+	for b.layer = range span.Layers {
+		b.transformerLayer()
+	}
+	b.layer = -1
+	if span.Post {
+		b.add(FinalNorm, "final_layernorm")
+		b.add(Output, "output_layer")
+		b.add(Loss, "loss")
+		b.param(FinalNormWeight, FinalNorm, "decoder.final_layernorm.weight", h)
+		if !c.RMSNorm {
+			b.param(FinalNormBias, FinalNorm, "decoder.final_layernorm.bias", h)
+		}
+		if !(span.Pre && c.Tied) {
+			b.param(OutputLayer, Output, "output_layer.weight", c.Vocab/b.tp, h)
+		}
+	}
+	span.Params[1], span.Modules[1] = len(s.Params), len(s.Modules)
+	s.Chunks = append(s.Chunks, span)
+}
+
+func (b *stageBuilder) transformerLayer() {
+	c, h, tp := &b.stage.Config, b.stage.Config.Hidden, b.tp
+	query, qkv := c.heads()
+	local := strconv.Itoa(b.layer)
+	trace, layer := "L"+local+".", "decoder.layers."+local+"."
+	b.add(QKV, trace+"qkv")
+	b.add(Attention, trace+"attn")
+	b.add(Proj, trace+"proj")
+	b.add(FC1, trace+"fc1")
+	b.add(FC2, trace+"fc2")
+
+	attention, mlp := layer+"self_attention.", layer+"mlp."
+	b.param(ProjWeight, Proj, attention+"linear_proj.weight", h, query/tp)
+	if c.Bias {
+		b.param(ProjBias, Proj, attention+"linear_proj.bias", h)
+	}
+	b.param(QKVNormWeight, QKV, attention+"linear_qkv.layer_norm_weight", h)
+	if !c.RMSNorm {
+		b.param(QKVNormBias, QKV, attention+"linear_qkv.layer_norm_bias", h)
+	}
+	b.param(QKVWeight, QKV, attention+"linear_qkv.weight", qkv/tp, h)
+	if c.Bias {
+		b.param(QKVBias, QKV, attention+"linear_qkv.bias", qkv/tp)
+	}
+	b.param(FC1NormWeight, FC1, mlp+"linear_fc1.layer_norm_weight", h)
+	if !c.RMSNorm {
+		b.param(FC1NormBias, FC1, mlp+"linear_fc1.layer_norm_bias", h)
+	}
+	b.param(FC1Weight, FC1, mlp+"linear_fc1.weight", c.fc1()/tp, h)
+	if c.Bias {
+		b.param(FC1Bias, FC1, mlp+"linear_fc1.bias", c.fc1()/tp)
+	}
+	b.param(FC2Weight, FC2, mlp+"linear_fc2.weight", h, c.FFN/tp)
+	if c.Bias {
+		b.param(FC2Bias, FC2, mlp+"linear_fc2.bias", h)
+	}
+}
+
+// add appends a module of the present layer or chunk.
+func (b *stageBuilder) add(kind ModuleKind, name string) {
+	b.module[kind] = len(b.stage.Modules)
+	b.stage.Modules = append(b.stage.Modules, Module{Name: name, Kind: kind, Chunk: b.index, Layer: b.layer})
+}
+
+// param appends a parameter and gives it to the module of kind owner.
+func (b *stageBuilder) param(role Role, owner ModuleKind, name string, shape ...int64) {
+	s := b.stage
+	n, err := numel(shape)
+	if err != nil && b.err == nil {
+		b.err = fmt.Errorf("%s%s: %w; use a smaller model", b.prefix, name, err)
+	}
+	id := bucket.ParamID(len(s.Params))
+	p := Param{
+		Name: b.prefix + name, Shape: shape, Numel: n, DType: s.Config.DType,
+		Role: role, Chunk: b.index, Layer: b.layer, Module: b.module[owner],
+	}
+	switch role {
+	case ProjWeight, QKVWeight, FC1Weight, FC2Weight:
+		p.FP8 = s.Config.FP8Params
+		p.TensorParallel = true
+	case QKVBias, FC1Bias:
+		p.Bias = true
+		p.TensorParallel = true
+	case WordEmbedding:
+		p.TensorParallel = true
+	case OutputLayer:
+		p.TensorParallel = true
+		p.Shared = s.Config.Tied && s.PP > 1
+	case PositionEmbedding:
+	case ProjBias, FC2Bias, FinalNormBias:
+		p.Bias = true
+		p.SequenceParallel = s.SP
+	default: // norms; those inside fused layers are not named "bias"
+		p.SequenceParallel = s.SP
+	}
+	s.Params = append(s.Params, p)
+	m := &s.Modules[p.Module]
+	m.Params = append(m.Params, id)
+}
+
+// OptimizerGroups returns NeMo's parameter groups: with weight decay everything that is not named
+// exactly "bias", norm weights included; without it the rest. normDecay (do_layer_norm_weight_decay)
+// keeps a single group.
+func (s *Stage) OptimizerGroups(normDecay bool) [][]bucket.ParamID {
+	var decay, none []bucket.ParamID
+	for p := range s.Params {
+		if s.Params[p].Bias && !normDecay {
+			none = append(none, bucket.ParamID(p))
+		} else {
+			decay = append(decay, bucket.ParamID(p))
+		}
+	}
+	if normDecay {
+		return [][]bucket.ParamID{decay}
+	}
+	return [][]bucket.ParamID{decay, none}
+}
