@@ -5,27 +5,39 @@ import "distopt/core/bucket"
 // Sharded is a distributed optimizer as a training step sees it: hooks, callbacks and calls.
 // It decides who is launched when; every effect goes through Runtime, every event to Observer.
 // No method looks at a number or a clock. Parameters are those of one rank, all chunks.
+//
+// A method that meets a state in which the real code raises does nothing and leaves the reason in
+// Err; every later call then does nothing either.
 type Sharded interface {
 	// ZeroGrad begins a step: gradient buffers are cleared.
 	ZeroGrad()
 	// PreForward is a parameter's first access in a forward pass (the one-shot pre-forward hook).
+	// It does nothing unless PendingForward(p).
 	PreForward(p bucket.ParamID)
 	// PostBackward says that autograd has accumulated the gradient of p.
 	PostBackward(p bucket.ParamID)
+	// PostBackwardAll is PostBackward for each of params in order, with one effect for all of them
+	// where they only accumulate: cheap in the microbatches that do not synchronize.
+	PostBackwardAll(params []bucket.ParamID)
 	// NoSync enters (true) or leaves (false) the context in which backward does not synchronize.
 	NoSync(on bool)
 	// GradSyncFunc and ParamSyncFunc are Megatron's callbacks for the parameters of a model chunk.
 	GradSyncFunc(chunk int)
 	ParamSyncFunc(chunk int)
-	// FinishGradSync waits for gradient syncs in flight, after the schedule.
-	FinishGradSync()
-	// ClipGradNorm computes the gradient norm (synchronizing what is left).
+	// AfterBackward is what the framework's training step does between the schedule and clipping:
+	// in NeMo the all-reduce of sequence-parallel gradients, the wait for gradient syncs in flight,
+	// the all-reduce of tied embedding gradients; in plain Apex nothing.
+	AfterBackward()
+	// ClipGradNorm computes the gradient norm (synchronizing what is left) and clips by it. It does
+	// nothing where clipping is off.
 	ClipGradNorm()
 	// Step updates the parameters and starts or does their gathering.
 	Step()
-	// PendingForward reports whether any pre-forward hook of p would do something: a step may
+	// PendingForward reports whether the pre-forward hook of p would do something: a step may
 	// treat a module without pending parameters as pure compute.
 	PendingForward(p bucket.ParamID) bool
 	// QuietBackward reports that PostBackward only accumulates, for every parameter, at present.
 	QuietBackward() bool
+	// Err is the first error met: what the real code would have raised.
+	Err() error
 }
