@@ -1,0 +1,104 @@
+// Package bridge is the simulator behind bytes: a request comes in as JSON, an answer goes out as a
+// JSON head and one flat block of spans. It is pure Go, so that everything that the worker does is
+// tested natively; the worker adds only the transport. It keeps no state between requests.
+//
+// A request is untrusted: it is bounded before it is decoded, and whatever happens while it is
+// handled, a panic included, comes back as an error.
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime/debug"
+	"slices"
+)
+
+// MaxRequest bounds a request in bytes: two documents of 1 MiB, every character escaped as \u00xx.
+const MaxRequest = 13 << 20
+
+// Request is what the page asks for.
+type Request struct {
+	Op string `json:"op"`
+	A  string `json:"a,omitempty"` // a document as the visitor typed it
+	B  string `json:"b,omitempty"` // the one to compare with
+}
+
+// Progress is told how much of a request is done, from 0 to 1.
+type Progress func(done float64)
+
+// op handles one kind of request. head is marshalled as JSON.
+type op func(r Request, progress Progress) (head any, spans []byte, err error)
+
+// ops are the kinds of request by name.
+var ops = map[string]op{
+	"ping": func(Request, Progress) (any, []byte, error) { return "pong", nil, nil },
+}
+
+// Handle answers one request.
+func Handle(request []byte, progress Progress) (head, spans []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			head, spans, err = nil, nil, &Panic{Cause: cause, Request: brief(request), Stack: debug.Stack()}
+		}
+	}()
+	r, err := decode(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	handle, ok := ops[r.Op]
+	if !ok {
+		return nil, nil, fmt.Errorf("op: got %q, want one of %q", r.Op, slices.Sorted(maps.Keys(ops)))
+	}
+	answer, spans, err := handle(r, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	head, err = json.Marshal(answer)
+	return head, spans, err
+}
+
+func decode(request []byte) (r Request, err error) {
+	if len(request) > MaxRequest {
+		return r, fmt.Errorf("request: got %d bytes, want at most %d; shorten the document", len(request), MaxRequest)
+	}
+	d := json.NewDecoder(bytes.NewReader(request))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return Request{}, fmt.Errorf("request: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return Request{}, errors.New("request: want one JSON object and nothing after it")
+	}
+	return r, nil
+}
+
+// Panic is a bug of ours that a request has met.
+type Panic struct {
+	Cause   any
+	Request []byte // its beginning, to find the case again
+	Stack   []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("internal error: %v", p.Cause) }
+
+// Report returns what a bug report needs beside the error's text: "" unless err is a Panic.
+func Report(err error) string {
+	var p *Panic
+	if !errors.As(err, &p) {
+		return ""
+	}
+	return fmt.Sprintf("%v\n\nrequest: %s\n\n%s", p, p.Request, p.Stack)
+}
+
+// brief cuts a request to what a report can hold.
+func brief(request []byte) []byte {
+	const most = 8 << 10
+	if len(request) <= most {
+		return bytes.Clone(request)
+	}
+	return fmt.Appendf(bytes.Clone(request[:most]), "… (%d bytes in all)", len(request))
+}
