@@ -103,8 +103,11 @@ type Recording struct {
 	Labels    []Label
 	Works     []Work
 	BucketIDs []bucket.ID
-	// MessageBytes is the size of every message; Program.Messages has their ends.
-	MessageBytes []units.Bytes
+	// MessageWork is what every message carries; Program.Messages has their ends. A task with
+	// messages has no length of its own: it ends with the last of them. Collectives between
+	// stages (gradient norm, tied embeddings) are such tasks: one message per pair of stages,
+	// each as long as the collective.
+	MessageWork []WorkID
 	// StepStart[s][k] is the first forward task of step k on stage s.
 	StepStart [][]sched.TaskID
 }
