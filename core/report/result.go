@@ -20,33 +20,46 @@ type Result struct {
 
 // Figures are the key figures. Times in ns, fractions in 0..1.
 type Figures struct {
-	StepTime        sched.Time  `json:"step_time_ns"` // first forward to next first forward, steady state
-	TokensPerGPU    float64     `json:"tokens_per_second_per_gpu"`
-	TokensPerSecond float64     `json:"tokens_per_second"`
-	MFU             float64     `json:"mfu"`
-	ModelFLOPs      float64     `json:"model_flops_per_step_per_gpu"`
-	PeakFLOPs       float64     `json:"peak_flops"`
-	PeakName        string      `json:"peak_name"`  // "FP8 dense, H100 SXM"
-	Exposed         sched.Time  `json:"exposed_ns"` // delays the step; worst stage
-	ExposedInBubble sched.Time  `json:"exposed_in_bubble_ns"`
-	ExposedBy       []ExposedBy `json:"exposed_by"` // by kind, adds up to Exposed
-	Bubble          sched.Time  `json:"bubble_ns"`
-	Overlap         float64     `json:"overlap_efficiency"` // hidden / all of grad and param sync
-	Hidden          sched.Time  `json:"hidden_ns"`
-	SyncTotal       sched.Time  `json:"sync_total_ns"`
-	Utilisation     float64     `json:"bucket_utilisation"` // filled / size over all buckets of all stages
+	StepTime        sched.Time `json:"step_time_ns"` // first forward to next first forward, steady state
+	TokensPerGPU    float64    `json:"tokens_per_second_per_gpu"`
+	TokensPerSecond float64    `json:"tokens_per_second"`
+	MFU             float64    `json:"mfu"`
+	ModelFLOPs      float64    `json:"model_flops_per_step_per_gpu"`
+	PeakFLOPs       float64    `json:"peak_flops"`
+	PeakName        string     `json:"peak_name"` // "FP8 dense, H100 SXM"
+	// Exposed to SyncTotal are those of the worst stage: the one with the most exposed time that
+	// delays the step. All are totals over the drawn step.
+	WorstStage      int         `json:"worst_stage"`
+	Exposed         sched.Time  `json:"exposed_ns"`
+	ExposedInBubble sched.Time  `json:"exposed_in_bubble_ns"` // delays nothing, not in Exposed
+	ExposedBy       []ExposedBy `json:"exposed_by"`           // by kind, adds up to Exposed
+	Bubble          sched.Time  `json:"bubble_ns"`            // holds ExposedInBubble
+	Overlap         float64     `json:"overlap_efficiency"`   // Hidden / SyncTotal, 1 without any sync
+	Hidden          sched.Time  `json:"hidden_ns"`            // grad and param sync beside compute
+	SyncTotal       sched.Time  `json:"sync_total_ns"`        // all grad and param sync
+	Utilisation     float64     `json:"bucket_utilisation"`   // filled / size over all buckets of all stages
 	Buckets         int         `json:"buckets"`
 	BucketSize      int64       `json:"bucket_size"`
 	WastedBytes     int64       `json:"wasted_bytes"` // padding moved per step and rank, both syncs
 	AmaxReductions  int         `json:"amax_reductions"`
 	Parameters      int64       `json:"parameters"` // whole model
 	Tasks           int         `json:"tasks"`
-	WorstStage      int         `json:"worst_stage"`
+	Spans           int         `json:"spans"` // drawn
 }
 
 // ExposedBy is the exposed time of one kind of communication.
 type ExposedBy struct {
-	Kind string     `json:"kind"` // "grad sync", "param sync", "amax", "norm", "tensor parallel", "pipeline", ...
+	// Kind is "grad sync", "param sync", "amax", "norm", "embedding", "tensor parallel" or
+	// "pipeline".
+	Kind string     `json:"kind"`
+	Time sched.Time `json:"ns"`
+}
+
+// Share is one row of "where the step goes".
+type Share struct {
+	// Name is "Forward", "Backward", "Optimizer", "Exposed", "Bubble" or "Idle" (the host or
+	// nothing: no compute, no communication, no other stage waited for).
+	Name string     `json:"name"`
 	Time sched.Time `json:"ns"`
 }
 
@@ -65,14 +78,20 @@ type Grid struct {
 
 // Stage is one pipeline stage's buckets and totals.
 type Stage struct {
-	Params          []Param    `json:"params"`
-	Buckets         []Bucket   `json:"buckets"`
-	GradBuffers     []Buffer   `json:"grad_buffers"`
-	ParamBuffers    []Buffer   `json:"param_buffers"`
-	Compute         sched.Time `json:"compute_ns"`
-	Exposed         sched.Time `json:"exposed_ns"`
-	ExposedInBubble sched.Time `json:"exposed_in_bubble_ns"`
-	Bubble          sched.Time `json:"bubble_ns"`
+	Params       []Param  `json:"params"`
+	Buckets      []Bucket `json:"buckets"`
+	GradBuffers  []Buffer `json:"grad_buffers"`
+	ParamBuffers []Buffer `json:"param_buffers"`
+	// Shares add up to the step time; rows without time are left out.
+	Shares          []Share     `json:"shares"`
+	Exposed         sched.Time  `json:"exposed_ns"`
+	ExposedBy       []ExposedBy `json:"exposed_by"`
+	ExposedInBubble sched.Time  `json:"exposed_in_bubble_ns"`
+	Bubble          sched.Time  `json:"bubble_ns"`
+	Hidden          sched.Time  `json:"hidden_ns"`
+	SyncTotal       sched.Time  `json:"sync_total_ns"`
+	WastedBytes     int64       `json:"wasted_bytes"`
+	AmaxReductions  int         `json:"amax_reductions"`
 }
 
 // Param is a parameter row.
@@ -96,7 +115,7 @@ type Bucket struct {
 	Grad      string     `json:"grad_sync_dtype"`
 	Sync      string     `json:"param_sync_dtype"`
 	Offset    int64      `json:"offset"`
-	Sets      int        `json:"set"` // buckets that complete together share a number
+	Set       int        `json:"set"` // buckets whose gradients are reduced as one group share a number
 	Fragments []Fragment `json:"fragments"`
 }
 
@@ -119,14 +138,18 @@ type Work struct {
 	Parts []Part `json:"parts,omitempty"`
 }
 
-// Part is a kernel inside a layer's pass, as fractions of the span in 1/65536.
+// Part is a kernel inside a layer's pass, as fractions of the span in 1/65536: LaneTensor for
+// the tensor-parallel group's collectives, else LaneCompute.
 type Part struct {
-	Name       string `json:"n"`
-	Lane       Lane   `json:"l"`
-	Start, End uint32
+	Name  string `json:"n"`
+	Lane  Lane   `json:"l"`
+	Start uint32 `json:"s"`
+	End   uint32 `json:"e"`
 }
 
-// Collective is one row of the table of collectives (second step, one row per coalesced group).
+// Collective is one row of the table of collectives: one coalesced group of the drawn step.
+// A collective that crosses the step's border is drawn at both ends and has one row; Exposed
+// and the others count what lies inside the step, so rows of a kind add up to ExposedBy.
 type Collective struct {
 	Span     int32      `json:"span"` // index into Spans
 	Stage    int        `json:"stage"`
@@ -139,9 +162,10 @@ type Collective struct {
 	Length   sched.Time `json:"length_ns"`
 	Exposed  sched.Time `json:"exposed_ns"`
 	InBubble sched.Time `json:"in_bubble_ns"`
-	AlgBW    float64    `json:"algbw"`
+	Hidden   sched.Time `json:"hidden_ns"`
+	AlgBW    float64    `json:"algbw"` // bytes per second
 	BusBW    float64    `json:"busbw"`
-	Cause    string     `json:"cause"` // why it is exposed, one sentence
+	Cause    string     `json:"cause,omitempty"` // why it is exposed, one sentence; empty: it is not
 }
 
 // Note is a remark on the result.
@@ -155,33 +179,49 @@ type Lane uint8
 
 // The lanes of a stage, top to bottom.
 const (
-	LaneExposed Lane = iota
-	LanePhase        // one span per microbatch pass
-	LaneCompute      // layers
-	LaneHidden
-	LaneOptimizer
-	LaneGradSync
-	LaneParamSync
-	LaneTensor
+	LaneExposed   Lane = iota // made up: what is exposed, and bubbles; State says which
+	LanePhase                 // made up: one span per microbatch pass of a model chunk
+	LaneCompute               // layers, and copies of gradients and parameters between them
+	LaneHidden                // made up: communication beside compute
+	LaneOptimizer             // zeroing, norm, Adam, casts
+	LaneGradSync              // reduce-scatters and the norm, embedding all-reduces
+	LaneParamSync             // all-gathers and the amax all-reduce
+	LaneTensor                // sequence-parallel gradient all-reduce; see Part for the others
 	LanePipeline
-	LaneHost
+	LaneHost // waits of the host for the device
 	NumLanes
 )
 
+// State says more of a span on LaneExposed; elsewhere it is 0.
+type State uint8
+
+// The states.
+const (
+	Delays   State = iota // exposed and delays the step
+	InBubble              // exposed, but another stage is waited for anyway
+	Waits                 // a bubble without communication: Kind and Group say nothing
+)
+
 // Spans is the drawn step: struct of arrays, sorted by (stage, lane, start). Times are ns since
-// the drawn step's first forward; a span that began before is negative.
+// the drawn step's first forward; a span that began before has a negative start. Spans of one
+// lane do not overlap unless they ran on different streams. A made-up span has no Work (-1);
+// on LaneExposed and LaneHidden its Kind and Group are those of the communication.
 type Spans struct {
 	Start, End []int64
-	Stage      []uint16
-	Lane       []Lane
-	Kind       []uint8 // step.Kind
-	Cause      []uint8 // sched.Cause
 	By         []int32 // span that released it, -1: none
 	Work       []int32 // index into Result.Works
-	Micro      []int32
-	Layer      []int16 // global layer, -1: none
-	Chunk      []int8
+	Micro      []int32 // -1: none
 	Group      []int32 // index into Result.Collectives, -1: none
 	// First[stage*NumLanes+lane] is where that lane begins; one more entry than lanes.
 	First []int32
+	Stage []uint16
+	Layer []int16 // global layer, -1: none
+	Lane  []Lane
+	Kind  []uint8 // step.Kind
+	Cause []uint8 // sched.Cause
+	State []State
+	Chunk []int8
 }
+
+// Len returns the number of spans.
+func (s *Spans) Len() int { return len(s.Start) }
