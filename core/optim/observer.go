@@ -5,8 +5,47 @@ import "distopt/core/bucket"
 // Op names an event, in the words of the reference traces ("start_grad_sync", ...).
 type Op string
 
+// Events of the optimizer. Those of a schedule (fwd, forward_step, ...) belong to core/step.
+const (
+	OpZeroGrad         Op = "zero_grad"
+	OpGradReady        Op = "grad_ready"   // Param: its post-backward hook fires
+	OpGradCopy         Op = "grad_copy"    // Param
+	OpParamAccess      Op = "param_access" // Param: its pre-forward hook fires
+	OpParamCopy        Op = "param_copy"   // Copies
+	OpStartGradSync    Op = "start_grad_sync"
+	OpStartParamSync   Op = "start_param_sync"  // Buckets given
+	OpFinishGradSync   Op = "finish_grad_sync"  // Buckets still in flight
+	OpFinishParamSync  Op = "finish_param_sync" // likewise, in table order
+	OpReduceScatter    Op = "reduce_scatter"    // one bucket; Coalesced, N, Bytes, DTypes, Group, GroupSize, Reduce
+	OpAllGather        Op = "all_gather"        // likewise without Reduce
+	OpAllReduce        Op = "all_reduce"        // a bucket only over the redundant group, Param only for a tied embedding
+	OpBroadcast        Op = "broadcast"         // Param, Coalesced, N, Bytes
+	OpGradSync         Op = "grad_sync"
+	OpGradSyncEnd      Op = "grad_sync_end"
+	OpParamSync        Op = "param_sync"
+	OpParamSyncEnd     Op = "param_sync_end"
+	OpGradNorm         Op = "grad_norm"
+	OpL2Norm           Op = "l2norm" // Tensors, N, DTypes
+	OpStepBegin        Op = "step_begin"
+	OpStepEnd          Op = "step_end" // Buckets: parameter buckets left, in table order
+	OpLocalStep        Op = "local_step"
+	OpLocalStepEnd     Op = "local_step_end"
+	OpAdam             Op = "adam" // Kind, Tensors, N, DTypes of the operands
+	OpCheckDTypes      Op = "check_dtypes"
+	OpCastFP8          Op = "cast_fp8"      // N
+	OpTransposeFP8     Op = "transpose_fp8" // N
+	OpCopy             Op = "copy"          // Tensors, Bytes
+	OpGradSyncFunc     Op = "grad_sync_func"
+	OpGradSyncFuncEnd  Op = "grad_sync_func_end" // Chunk
+	OpParamSyncFunc    Op = "param_sync_func"
+	OpParamSyncFuncEnd Op = "param_sync_func_end" // Chunk
+)
+
 // Event is one thing that the optimizer or the step did, in host order. Only the fields that
 // its Op documents are set; the reference traces (oracle README) define which.
+//
+// Micro and Chunk are -1 in what the optimizer emits, but for Chunk of its two callbacks: where an
+// event lies in the step is known to the one who drives the optimizer.
 type Event struct {
 	Op           Op
 	Param        bucket.ParamID // -1: none
@@ -21,12 +60,11 @@ type Event struct {
 	Reduce       string      // "SUM", "AVG", "MAX"
 	Kind         string      // adam: "fused" or "remainders"
 	Module       string      // fwd, bwd
-	Copies       []ParamCopy // param_copy
+	Copies       []ParamCopy // param_copy; only valid during the call
 	Micro, Chunk int         // -1: not in a microbatch
 	Batch        int         // p2p: number of the batched call, 0: none
 	Request      int         // p2p: number of the request, 0: none
 	On           int         // no_sync
-	Peer         int         // send_loss, recv_loss: global rank
 }
 
 // ParamCopy is one fragment that is copied out of its gathered bucket.

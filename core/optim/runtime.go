@@ -14,18 +14,19 @@ import (
 // call: a runtime that keeps them copies them. Sizes are those of the rank that the optimizer was
 // built for; the arrays runtime finds every rank's part from the bucket ids and the layout.
 type Runtime interface {
-	// Wait makes everything queued later on waiter run after all that is queued on on.
+	// Wait makes everything queued later on waiter run after all that is now queued on on.
 	Wait(waiter, on Stream)
 	// ZeroGrad clears the contiguous gradient buffers (none: only host work).
 	ZeroGrad(z *Zero)
-	// AccumulateGrad adds gradients that autograd has left in param.grad into their fragments.
+	// AccumulateGrad makes the gradients of parameters part of their buckets.
 	AccumulateGrad(a *Accumulation)
 	// ReduceScatter reduces whole buckets; each rank of the group keeps its shard.
 	ReduceScatter(c *Collective)
 	// AllReduceShards reduces the shards over the redundant group, in place.
 	AllReduceShards(c *Collective)
-	// KeepShards ends the grad syncs in flight: each bucket's shard is stored, or added to the
-	// shard that an earlier sync of this step left, and the bucket's memory is released.
+	// KeepShards ends grad syncs that have been waited for: each bucket's shard is stored, or added
+	// to the one that an earlier sync of this step left, and the bucket's memory is released. A
+	// bucket that was never synchronized gets a shard of zeros.
 	KeepShards(k *Kept)
 	// AllReduceGrads sums gradients before they are reduced over the data-parallel group: those
 	// of sequence-parallel parameters, flattened, or one tied word embedding.
@@ -49,10 +50,8 @@ type Runtime interface {
 	AllReduceAmax(r *Reduction)
 	// AllGather collects the updated shards of whole buckets.
 	AllGather(c *Collective)
-	// CopyParam copies gathered fragments into their parameter.
-	CopyParam(c *ParamUse)
-	// TransposeFP8 rebuilds the transpose of an FP8 parameter.
-	TransposeFP8(p bucket.ParamID, n units.Elems)
+	// UseParams copies gathered fragments into their parameters and rebuilds FP8 transposes.
+	UseParams(u *ParamUse)
 }
 
 // Stream is an in-order queue of one rank's device. Streams after Comm are further communication
@@ -128,12 +127,20 @@ type Zero struct {
 	Buffers int         // contiguous buffers
 }
 
+// GradPath is how a gradient gets into its bucket.
+type GradPath uint8
+
+// The paths of a gradient.
+const (
+	Added   GradPath = iota // an add kernel per fragment takes param.grad, which is then dropped
+	InPlace                 // param.grad is a view of the bucket: autograd has added there itself
+	Fused                   // the weight gradient GEMM has added it: no kernel anywhere
+)
+
 // Accumulation describes AccumulateGrad for one or more parameters.
 type Accumulation struct {
 	Params []bucket.ParamID
-	// InPlace: autograd accumulated into the bucket's own memory, or a fused kernel did; no
-	// kernel runs here. The same for all Params.
-	InPlace bool
+	Paths  []GradPath // of each
 	// Zeroed buckets get zeroed memory first (a fresh allocation, or a slice used before in
 	// this step).
 	Zeroed      []bucket.ID
@@ -142,8 +149,9 @@ type Accumulation struct {
 
 // Kept describes KeepShards.
 type Kept struct {
-	Buckets []bucket.ID // ascending
-	Added   []bucket.ID // those among them whose shard is added to an earlier one
+	Stored []bucket.ID // first sync of this step; all lists ascending
+	Added  []bucket.ID // to the shard of an earlier one
+	Zeroed []bucket.ID // no sync in this step
 }
 
 // GradReduction describes AllReduceGrads, on Main.
@@ -230,9 +238,10 @@ type Cast struct {
 	Pack    Copy // its kernel
 }
 
-// ParamUse describes CopyParam.
+// ParamUse describes UseParams.
 type ParamUse struct {
-	Param  bucket.ParamID
-	Copies []ParamCopy // gathered fragments in the parameter's order; empty ones too
-	Kernel Copy        // without tensors where bucket and parameter share memory
+	Copies []ParamCopy // gathered fragments, parameter after parameter; empty ones too
+	Kernel Copy        // without tensors where buckets and parameters share memory
+	// Transposed are the FP8 parameters among them, one transpose kernel each.
+	Transposed []bucket.ParamID
 }
