@@ -128,10 +128,13 @@ func (c *Config) fc1() int64 {
 	return c.FFN
 }
 
-// numel multiplies dimensions and refuses what is beyond any parameter.
-func numel(shape []int64) (units.Elems, error) {
+// Numel multiplies dimensions and refuses what is beyond any parameter.
+func Numel(shape []int64) (units.Elems, error) {
 	n := int64(1)
 	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("shape %v: want no negative dimension", shape)
+		}
 		if d != 0 && n > maxNumel/d {
 			return 0, fmt.Errorf("shape %v: want at most %d elements", shape, int64(maxNumel))
 		}

@@ -136,7 +136,7 @@ func (b *stageBuilder) add(kind ModuleKind, name string) {
 // param appends a parameter and gives it to the module of kind owner.
 func (b *stageBuilder) param(role Role, owner ModuleKind, name string, shape ...int64) {
 	s := b.stage
-	n, err := numel(shape)
+	n, err := Numel(shape)
 	if err != nil && b.err == nil {
 		b.err = fmt.Errorf("%s%s: %w; use a smaller model", b.prefix, name, err)
 	}

@@ -9,7 +9,6 @@ import (
 	"distopt/core/bucket"
 	"distopt/core/dtype"
 	"distopt/core/model"
-	"distopt/core/units"
 )
 
 // Case says what was run. Fields that a kind of case does not have stay zero.
@@ -253,9 +252,9 @@ func paramsOf(rows []ParamRow) ([]model.Param, error) {
 		if !ok {
 			return nil, fmt.Errorf("params[%d]: got dtype %q, want fp32, fp16 or bf16", i, row.DType)
 		}
-		n := units.Elems(1)
-		for _, dim := range row.Shape {
-			n *= units.Elems(dim)
+		n, err := model.Numel(row.Shape)
+		if err != nil {
+			return nil, fmt.Errorf("params[%d]: %w", i, err)
 		}
 		params[i] = model.Param{Name: row.Name, Shape: row.Shape, Numel: n, DType: d, Layer: -1, Module: -1}
 	}
