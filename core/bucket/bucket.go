@@ -5,6 +5,8 @@
 package bucket
 
 import (
+	"fmt"
+
 	"distopt/core/dtype"
 	"distopt/core/units"
 )
@@ -22,11 +24,19 @@ type Range struct{ Start, End units.Elems }
 // Len returns the number of elements.
 func (r Range) Len() units.Elems { return r.End - r.Start }
 
+// String prints the range as [start,end).
+func (r Range) String() string { return fmt.Sprintf("[%d,%d)", r.Start, r.End) }
+
 // DTypes is the dtype triple of a bucket.
 type DTypes struct {
 	State     dtype.DType // of the optimizer state
 	GradSync  dtype.DType // of the reduce-scatter
 	ParamSync dtype.DType // of the all-gather; U8 carries FP8
+}
+
+// String prints the triple as the reference data names its buffers: state/grad sync/param sync.
+func (d DTypes) String() string {
+	return d.State.String() + "/" + d.GradSync.String() + "/" + d.ParamSync.String()
 }
 
 // Fragment is the part of one parameter inside one bucket. A fragment without elements is a

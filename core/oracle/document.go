@@ -81,17 +81,17 @@ func DescribeLayout(l *apex.Layout, ranks []int) *LayoutDocument {
 	}
 	for _, b := range l.Buffers() {
 		if l.Options.ContiguousGradBuffer {
-			d.GradBuffers[tripleKey(b.DTypes)] = b.Length
+			d.GradBuffers[b.DTypes.String()] = b.Length
 		}
 		if l.Options.ContiguousParamBuffer {
-			d.ParamBuffers[tripleKey(b.DTypes)] = b.Length
+			d.ParamBuffers[b.DTypes.String()] = b.Length
 		}
 	}
 	if l.Options.ContiguousParamBuffer {
 		d.ParamBufferViews = make([]*[2]any, len(l.Params))
 		for p := range l.Params {
 			if v, ok := l.View(bucket.ParamID(p)); ok {
-				d.ParamBufferViews[p] = &[2]any{tripleKey(v.DTypes), v.Offset}
+				d.ParamBufferViews[p] = &[2]any{v.DTypes.String(), v.Offset}
 			}
 		}
 	}
@@ -131,11 +131,6 @@ func describeLocal(l *apex.Layout, rank int) [][8]units.Elems {
 		}
 	}
 	return rows
-}
-
-// tripleKey names a contiguous buffer.
-func tripleKey(d bucket.DTypes) string {
-	return d.State.String() + "/" + d.GradSync.String() + "/" + d.ParamSync.String()
 }
 
 func bit(b bool) int {
