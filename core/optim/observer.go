@@ -65,6 +65,7 @@ type Event struct {
 	Batch        int         // p2p: number of the batched call, 0: none
 	Request      int         // p2p: number of the request, 0: none
 	On           int         // no_sync
+	Peer         int         // send_loss, recv_loss: global rank
 }
 
 // ParamCopy is one fragment that is copied out of its gathered bucket.
