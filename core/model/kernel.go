@@ -2,6 +2,7 @@ package model
 
 import (
 	"distopt/core/dtype"
+	"distopt/core/hw"
 	"distopt/core/units"
 )
 
@@ -22,16 +23,30 @@ const (
 type Kernel struct {
 	Name    string // for the reader: "qkv forward", "layer norm", "FP8 cast"
 	Kind    KernelKind
-	M, N, K int64       // GEMM: C[M,N] over K; flash: M = batch*heads, N = sequence, K = head dim
+	M, N, K int64       // GEMM: C[M,N] over K; flash: M = batch*heads, N = queries, K = head dim
 	FP8     bool        // operands are FP8
-	Wgrad   bool        // weight gradient; accumulates into DType
-	DType   dtype.DType // of the output
-	FLOPs   units.FLOPs
+	Grad    bool        // GEMM of a backward pass: FP8 accumulates with more bits
+	Wgrad   bool        // weight gradient
+	Add     bool        // GEMM: the result is added to what C holds (fused gradient accumulation)
+	DType   dtype.DType // of the result
+	FLOPs   units.FLOPs // GEMM, flash
 	Bytes   units.Bytes // memory read plus written, or the full buffer of a collective
-	Tensors int         // MultiTensor: tensors; TensorComm: unused
-	Elems   units.Elems // MultiTensor: elements
-	Gather  bool        // TensorComm: all-gather
-	Scatter bool        // TensorComm: reduce-scatter (neither: all-reduce)
+
+	Pattern hw.Pattern // MemoryBound: how it goes through memory
+	Repeat  int        // number of such kernels in a row, Bytes, FLOPs and Elems each; 0: one
+
+	Multi     hw.MultiTensor // MultiTensor: which one
+	Tensors   int            // MultiTensor: tensors
+	Elems     units.Elems    // MultiTensor: elements
+	PerLaunch int            // MultiTensor: most tensors of one launch; 0: no bound
+
+	Gather  bool // TensorComm: all-gather
+	Scatter bool // TensorComm: reduce-scatter (neither: all-reduce)
+	Beside  bool // TensorComm: runs beside the kernel that follows it
+
+	// Ring is the number of context-parallel ranks among which keys and values go round, beside
+	// a flash kernel; 0 or 1: none. Bytes is what each step sends.
+	Ring int
 }
 
 // Pass is one module run in one direction, the unit in which layers are priced.

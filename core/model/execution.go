@@ -1,0 +1,62 @@
+package model
+
+import (
+	"distopt/core/dtype"
+	"distopt/core/hw"
+	"distopt/core/units"
+)
+
+// Execution is how a model is run: everything beside its architecture that decides which kernels
+// one rank launches.
+type Execution struct {
+	Micro        int64 // sequences of a microbatch
+	Microbatches int64 // per step and rank; 0 counts as 1
+	TP           int64
+	SP           bool // sequence parallelism; without effect at TP 1
+	CP           int64
+
+	// GradDType is what weight gradients are added in, by the GEMM itself with GradFusion;
+	// without it they are written in the model's dtype and added by a kernel of the optimizer.
+	GradDType  dtype.DType
+	GradFusion bool
+	// BF16Wgrad: with FP8, weight gradients are still computed from 16-bit operands.
+	BF16Wgrad bool
+
+	Dropout   bool // hidden_dropout is not 0
+	FusedRope bool // apply_rope_fusion
+	Attention hw.Backend
+
+	Recompute Recompute
+	// RecomputeLayers are the layers of each model chunk that full recompute covers; 0: all.
+	RecomputeLayers int
+}
+
+// Recompute says which activations are computed again in the backward pass.
+type Recompute uint8
+
+// The granularities of Megatron-core.
+const (
+	NoRecompute   Recompute = iota
+	CoreAttention           // selective
+	FullLayers              // full, uniform or block
+)
+
+// Tokens returns the tokens of a microbatch that one rank holds outside sequence parallelism.
+func (e *Execution) tokens(c *Config) int64 { return e.Micro * c.Seq / max(e.CP, 1) }
+
+// ModelFLOPs counts the arithmetic of one training step over sequences whole sequences, forward
+// and backward, whatever is recomputed: the products of all weights and of attention.
+//
+// Causal counts the half of the score matrix that causal attention needs, as Megatron Bridge
+// does; Full counts all of it, as Megatron-LM's 72BsLh²(1 + s/6h + V/12Lh) and NeMo 24.07 do.
+func (c *Config) ModelFLOPs(sequences int64) (causal, full units.FLOPs) {
+	query, qkv := c.heads()
+	h := float64(c.Hidden)
+	perLayer := h * (float64(qkv) + float64(query) + float64(c.fc1()) + float64(c.FFN))
+	weights := float64(c.Layers)*perLayer + float64(h*float64(c.Vocab))
+	attention := float64(c.Layers) * float64(query) * float64(c.Seq)
+	tokens := float64(sequences) * float64(c.Seq)
+	causal = units.FLOPs(tokens * (float64(6*weights) + float64(6*attention)))
+	full = units.FLOPs(tokens * (float64(6*weights) + float64(12*attention)))
+	return causal, full
+}
