@@ -46,6 +46,10 @@ type Options struct {
 type Later struct {
 	StageBuckets       bool // NeMo PR #9408: with virtual stages, one bucket list per model chunk
 	FP32EmbeddingGrads bool // NeMo PR #8792: fp32 embedding gradients flagged stage by stage, also with virtual stages
+
+	SkipEmptyGroups bool // Apex PR #1847: an all-gather of nothing opens no coalesced group
+	CommStreams     int  // Apex PR #1895: pipeline_size communication streams, used in turn; 0 or 1: one
+	NCCLUserBuffers bool // Apex PR #1797 (nccl_ub): gradients are divided before they are summed
 }
 
 // Alignment returns the elements to which fragments and shards are aligned: 128 bytes of the

@@ -121,6 +121,13 @@ type Collective struct {
 	Divide bool
 }
 
+// Add appends n elements of a bucket to the group.
+func (c *Collective) Add(id bucket.ID, d dtype.DType, n units.Elems) {
+	c.Members = append(c.Members, Member{Bucket: id, DType: d, Elems: n})
+	c.Elems += n
+	c.Bytes += units.Bytes(n) * d.Size()
+}
+
 // Zero describes ZeroGrad.
 type Zero struct {
 	Bytes   units.Bytes // cleared

@@ -1,0 +1,343 @@
+package apex
+
+import (
+	"fmt"
+	"slices"
+
+	"distopt/core/bucket"
+	"distopt/core/dtype"
+	"distopt/core/model"
+	"distopt/core/optim"
+	"distopt/core/units"
+)
+
+// Config is what the control flow needs to know beside the layout.
+type Config struct {
+	Rank  int // position in the distributed group
+	World int // ranks of the whole job: NeMo's gradient norm; 0: Distributed * Redundant
+
+	Tensor        int // tensor-parallel size; 0 is 1
+	TensorRank    int
+	EmbeddingSize int // ranks of the embedding group that this rank is in, 0: in none
+
+	MaxNorm    float64 // clipping norm; 0 or less: no clipping
+	GradScaler bool    // loss scaling: the host looks at the norm before it steps
+	FusedWgrad bool    // gradient_accumulation_fusion: GEMMs add weight gradients into the buckets
+
+	// ListedOnce repeats an accident of the recorded runs of Apex before PR #1771: it passed the
+	// buckets of its second local step as a generator, and writing their list down for the record
+	// used that up, so no kernel followed. Training itself updates them: leave it false.
+	ListedOnce bool
+
+	Runtime  optim.Runtime
+	Observer optim.Observer // nil: nobody looks
+}
+
+// Sharded is the control flow of DistributedFusedAdam and of NeMo's subclass. It implements
+// optim.Sharded. The layout is its own from now on: lazy initialisation places parameters in it.
+type Sharded struct {
+	l   *Layout
+	c   Config
+	rt  optim.Runtime
+	obs optim.Observer
+	err error
+
+	overlapGrad bool // at present: no_sync turns it off
+	greedyCopy  bool // at present: hooks move gradients into buckets
+	steps       int
+	coalesced   int // groups so far
+	comm        int // communication stream of the next launch
+	normCached  bool
+	fp8Order    []bucket.ParamID // FP8 parameters in optimizer order
+	fp8Cast     int              // AFTER: buckets of this step that have been cast
+	viewsBuilt  bool             // parameters are views of the contiguous buffers
+
+	params   []paramState
+	refStart []int32  // of each parameter in gen and used
+	gen      []uint32 // per fragment: the generated set of its bucket (by epoch) that it is in
+	used     []uint32 // per fragment: the step whose gathered values were copied out
+	chunks   [][2]int // parameters of each model chunk
+	order    []bucket.ParamID
+
+	grads   []gradBucket
+	table   []bucket.ID // gradient buckets in order of their first use in this step
+	syncing []bucket.ID
+	filled  []bucket.ID // became GradFilled, maybe left it since
+	partial int         // buckets with status GradPartial
+	pending int         // parameters whose pre-forward flag is set
+	ungiven int         // parameters with a gradient that no bucket holds yet
+
+	gathers   []gatherBucket
+	left      int         // parameter buckets not yet consumed
+	gathering []bucket.ID // in flight
+	next      bucket.ID   // no bucket above it is still sharded
+
+	local     [][2]int32 // per bucket: its part of locals
+	locals    []localFragment
+	localSeen int // fragments of the layout when locals was built
+
+	w scratch
+}
+
+// paramState are the flags of one parameter.
+type paramState struct {
+	pendingForward bool // the one-shot pre-forward hook has not run since the step
+	arrived        bool // backward has run since the gradient was last moved into buckets
+	hasGrad        bool // param.grad exists
+	view           bool // and is a view of the bucket
+	fused          bool // a GEMM adds its gradient to the bucket
+	noOverlap      bool
+	noGreedy       bool
+}
+
+// gradBucket is the gradient side of a bucket within one step.
+type gradBucket struct {
+	status    optim.GradStatus
+	memory    bool // its full buffer exists
+	released  bool // and was given up before in this step: reused contiguous memory is zeroed
+	shard     bool // a reduced shard exists
+	inTable   bool
+	epoch     uint32 // of the generated set
+	generated int32  // parameters in it
+}
+
+// gatherBucket is the parameter side of a bucket, from a step until it is consumed.
+type gatherBucket struct {
+	status optim.ParamStatus
+	copied int32 // parameters copied out
+	mark   uint32
+}
+
+// localFragment is the part of a fragment in this rank's shard.
+type localFragment struct {
+	param bucket.ParamID
+	elems units.Elems
+}
+
+// scratch holds descriptions that are reused, so that effects allocate nothing in steady state.
+type scratch struct {
+	one        [1]bucket.ID
+	oneParam   [1]bucket.ParamID
+	ids        []bucket.ID
+	finish     []bucket.ID
+	launch     []bucket.ID
+	zeroed     []bucket.ID
+	first      []bucket.ID
+	step       []bucket.ID
+	with       []bucket.ID
+	without    []bucket.ID
+	chunk      []bucket.ParamID
+	normParams []bucket.ParamID
+	pack       optim.Copy
+	grads      optim.GradReduction
+	need       []bucket.ID
+	mark       uint32
+	paths      []optim.GradPath
+	members    []optim.Member
+	launches   []optim.AdamLaunch
+	keys       []launchKey
+	operands   []dtype.DType
+	casts      []optim.FP8Cast
+	copies     []optim.ParamCopy
+	fp8        []bucket.ParamID
+	norms      []optim.NormKernel
+
+	collective   optim.Collective
+	accumulation optim.Accumulation
+	kept         optim.Kept
+	norm         optim.Norm
+	reduction    optim.Reduction
+	update       optim.Update
+	cast         optim.Cast
+	use          optim.ParamUse
+	event        optim.Event
+}
+
+// NewSharded returns the optimizer of one rank over a layout. It observes what constructor and
+// setup do (plain Apex broadcasts parameters, NeMo adds up tied weights and builds its buffers).
+func NewSharded(l *Layout, c Config) (*Sharded, error) {
+	o := &l.Options
+	c.Tensor = max(c.Tensor, 1)
+	if c.World == 0 {
+		c.World = o.Distributed * max(o.Redundant, 1)
+	}
+	if c.Runtime == nil {
+		return nil, fmt.Errorf("runtime: got none, want one; set Config.Runtime")
+	}
+	if c.Rank < 0 || c.Rank >= o.Distributed {
+		return nil, fmt.Errorf("rank: got %d, want 0 to %d (its position in the distributed group)", c.Rank, o.Distributed-1)
+	}
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.WithScaledStates && !o.NewApex:
+		return nil, fmt.Errorf("with_scaled_states: got true with Apex before PR #1771, want false; use a newer Apex")
+	case o.Later.NCCLUserBuffers && !o.ContiguousGradBuffer:
+		return nil, fmt.Errorf("nccl_ub: got true without contiguous_grad_buffer, want both; set contiguous_grad_buffer to true")
+	case o.NeMo && o.O2 && !o.ContiguousGradBuffer:
+		return nil, fmt.Errorf("contiguous_grad_buffer: got false with megatron_amp_O2, want true; set it to true")
+	}
+	s := &Sharded{
+		l: l, c: c, rt: c.Runtime, obs: c.Observer,
+		overlapGrad: o.OverlapGradSync,
+		greedyCopy:  true,
+		params:      make([]paramState, len(l.Params)),
+		refStart:    make([]int32, len(l.Params)),
+		order:       l.OptimizerOrder(),
+	}
+	for _, p := range s.order {
+		if l.Params[p].FP8 {
+			s.fp8Order = append(s.fp8Order, p)
+		}
+	}
+	for p := range l.Params {
+		q, st := &l.Params[p], &s.params[p]
+		st.noOverlap = q.NoOverlap
+		st.noGreedy = o.NeMo && !o.O2 && noGreedyCopy(q)
+		st.fused = c.FusedWgrad && fusedGrad(q)
+		s.refStart[p] = -1
+		for len(s.chunks) <= q.Chunk {
+			s.chunks = append(s.chunks, [2]int{p, p})
+		}
+		s.chunks[q.Chunk][1] = p + 1
+		if l.Placed(bucket.ParamID(p)) {
+			s.link(bucket.ParamID(p))
+		}
+	}
+	s.observeSetup()
+	if o.NeMo && o.ContiguousParamBuffer {
+		s.buildViews()
+	}
+	return s, nil
+}
+
+// Layout returns the layout, which grows while parameters are placed lazily.
+func (s *Sharded) Layout() *Layout { return s.l }
+
+// Err is the first state met in which the real code raises.
+func (s *Sharded) Err() error { return s.err }
+
+// fail stops the optimizer.
+func (s *Sharded) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf(format, args...)
+	}
+}
+
+// GradStatus returns where the gradients of a bucket stand.
+func (s *Sharded) GradStatus(id bucket.ID) optim.GradStatus { return s.grads[id].status }
+
+// ParamStatus returns where the updated parameters of a bucket stand.
+func (s *Sharded) ParamStatus(id bucket.ID) optim.ParamStatus {
+	if int(id) >= len(s.gathers) {
+		return optim.ParamConsumed
+	}
+	return s.gathers[id].status
+}
+
+// ZeroGrad begins a step: every gradient bucket is dropped. With a contiguous buffer all
+// parameters get their fragments now, the buffers are cleared, and param.grad becomes a view of
+// its bucket where the dtypes agree.
+func (s *Sharded) ZeroGrad() {
+	if s.err != nil {
+		return
+	}
+	s.observe(optim.OpZeroGrad)
+	o := &s.l.Options
+	if o.ContiguousGradBuffer {
+		s.placeAll()
+	}
+	for id := range s.grads {
+		b := &s.grads[id]
+		*b = gradBucket{epoch: b.epoch + 1, memory: o.ContiguousGradBuffer, inTable: o.ContiguousGradBuffer}
+	}
+	s.table, s.syncing, s.filled = s.table[:0], s.syncing[:0], s.filled[:0]
+	s.partial, s.ungiven = 0, 0
+	s.normCached = false
+	zero := optim.Zero{}
+	if o.ContiguousGradBuffer {
+		for id := range s.grads {
+			s.table = append(s.table, bucket.ID(id))
+		}
+		for _, b := range s.l.Buffers() {
+			zero.Buffers++
+			zero.Bytes += bytesOf(b.Length, b.DTypes.GradSync)
+		}
+	}
+	for p := range s.params {
+		st, refs := &s.params[p], s.l.Fragments[p]
+		st.view = o.ContiguousGradBuffer && len(refs) > 0 &&
+			s.l.Params[p].DType == s.l.Buckets[refs[0].Bucket].DTypes.GradSync
+		st.arrived, st.hasGrad = false, st.view
+		if st.view {
+			s.ungiven++
+		}
+	}
+	s.rt.ZeroGrad(&zero)
+}
+
+// NoSync enters or leaves the context of microbatches that do not synchronize.
+func (s *Sharded) NoSync(on bool) {
+	o := &s.l.Options
+	s.overlapGrad = o.OverlapGradSync && !on
+	s.greedyCopy = !on || (o.NeMo && o.O2)
+}
+
+// place gives p its fragments where it has none.
+func (s *Sharded) place(p bucket.ParamID) {
+	if s.l.Placed(p) {
+		return
+	}
+	s.l.Place(p)
+	s.link(p)
+}
+
+// placeAll gives every parameter of the optimizer its fragments.
+func (s *Sharded) placeAll() {
+	if s.l.AllPlaced() {
+		return
+	}
+	s.l.InitParams(nil)
+	for p := range s.params {
+		if s.refStart[p] < 0 && s.l.Placed(bucket.ParamID(p)) {
+			s.link(bucket.ParamID(p))
+		}
+	}
+}
+
+// link takes the new fragments of p into the bookkeeping.
+func (s *Sharded) link(p bucket.ParamID) {
+	n := len(s.l.Fragments[p])
+	s.refStart[p] = int32(len(s.gen))
+	s.gen = append(s.gen, make([]uint32, n)...)
+	s.used = append(s.used, make([]uint32, n)...)
+	for len(s.grads) < len(s.l.Buckets) {
+		s.grads = append(s.grads, gradBucket{epoch: 1})
+	}
+}
+
+// fusedGrad reports whether the weight gradient GEMM writes the gradient of q into its bucket. A
+// word embedding is looked up too, so autograd delivers (the rest of) its gradient.
+func fusedGrad(q *model.Param) bool {
+	switch q.Role {
+	case model.ProjWeight, model.QKVWeight, model.FC1Weight, model.FC2Weight, model.OutputLayer:
+		return true
+	}
+	return false
+}
+
+// noGreedyCopy reports whether NeMo without O2 leaves the gradient of q to autograd until the
+// optimizer asks for it: where others still add to it after backward.
+func noGreedyCopy(q *model.Param) bool {
+	return q.NoOverlap && (q.SequenceParallel || q.Role == model.WordEmbedding || q.Role == model.OutputLayer)
+}
+
+func bytesOf(n units.Elems, d dtype.DType) units.Bytes { return units.Bytes(n) * d.Size() }
+
+// sorted copies ids in ascending order into buf.
+func sorted(buf, ids []bucket.ID) []bucket.ID {
+	buf = append(buf[:0], ids...)
+	slices.Sort(buf)
+	return buf
+}
