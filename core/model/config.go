@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"distopt/core/dtype"
 	"distopt/core/units"
@@ -133,10 +134,10 @@ func Numel(shape []int64) (units.Elems, error) {
 	n := int64(1)
 	for _, d := range shape {
 		if d < 0 {
-			return 0, fmt.Errorf("shape %v: want no negative dimension", shape)
+			return 0, fmt.Errorf("shape %v: want no negative dimension", slices.Clone(shape))
 		}
 		if d != 0 && n > maxNumel/d {
-			return 0, fmt.Errorf("shape %v: want at most %d elements", shape, int64(maxNumel))
+			return 0, fmt.Errorf("shape %v: want at most %d elements", slices.Clone(shape), int64(maxNumel))
 		}
 		n *= d
 	}

@@ -23,6 +23,8 @@ func BuildStage(c Config, split Split) (*Stage, error) {
 	count := split.VP * (12*perChunk + 5)
 	s.Params = make([]Param, 0, count)
 	s.Modules = make([]Module, 0, split.VP*(5*perChunk+5))
+	b.shapes = make([]int64, 0, 2*count)
+	b.ids = make([]bucket.ParamID, 0, count)
 	for v := range split.VP {
 		first := split.Index * perChunk
 		if split.VP > 1 {
@@ -50,6 +52,9 @@ type stageBuilder struct {
 	index  int
 	// module indexes the modules of the chunk, or of its present layer, by kind.
 	module [NumModuleKind]int
+	// shapes and ids back the shapes of parameters and the lists of modules.
+	shapes []int64
+	ids    []bucket.ParamID
 	err    error
 }
 
@@ -139,10 +144,12 @@ func (b *stageBuilder) param(role Role, owner ModuleKind, name string, shape ...
 	n, err := Numel(shape)
 	if err != nil && b.err == nil {
 		b.err = fmt.Errorf("%s%s: %w; use a smaller model", b.prefix, name, err)
+		return
 	}
-	id := bucket.ParamID(len(s.Params))
+	at := len(b.shapes)
+	b.shapes = append(b.shapes, shape...)
 	p := Param{
-		Name: b.prefix + name, Shape: shape, Numel: n, DType: s.Config.DType,
+		Name: b.prefix + name, Shape: b.shapes[at:len(b.shapes):len(b.shapes)], Numel: n, DType: s.Config.DType,
 		Role: role, Chunk: b.index, Layer: b.layer, Module: b.module[owner],
 	}
 	switch role {
@@ -164,9 +171,12 @@ func (b *stageBuilder) param(role Role, owner ModuleKind, name string, shape ...
 	default: // norms; those inside fused layers are not named "bias"
 		p.SequenceParallel = s.SP
 	}
+	b.ids = append(b.ids, bucket.ParamID(len(s.Params)))
 	s.Params = append(s.Params, p)
+	// A module's parameters are registered one after the other.
 	m := &s.Modules[p.Module]
-	m.Params = append(m.Params, id)
+	end := len(b.ids)
+	m.Params = b.ids[end-len(m.Params)-1 : end : end]
 }
 
 // OptimizerGroups returns NeMo's parameter groups: with weight decay everything that is not named
