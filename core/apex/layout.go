@@ -29,9 +29,10 @@ type Layout struct {
 	// parameter's own list (it differs from bucket order for linked buckets: 4, 3, 2, 5).
 	Fragments [][]FragmentRef
 
-	placed    []bool // has a fragment list, maybe an empty one
-	unplaced  int
-	fragments int // all fragments so far
+	placed     []bool // has a fragment list, maybe an empty one
+	unplaced   int
+	lastPlaced bucket.ParamID
+	fragments  int // all fragments so far
 }
 
 // FragmentRef points at Buckets[Bucket].Fragments[Index].
@@ -92,6 +93,26 @@ func (l *Layout) Placed(p bucket.ParamID) bool { return l.placed[p] }
 // AllPlaced reports whether every parameter has been placed.
 func (l *Layout) AllPlaced() bool { return l.unplaced == 0 }
 
+// Use returns the elements in use and the elements of all buckets.
+func (l *Layout) Use() (filled, size units.Elems) {
+	for i := range l.Buckets {
+		filled += l.Buckets[i].Filled
+		size += l.Buckets[i].Size
+	}
+	return filled, size
+}
+
+// WarnsOfPadding reports whether Apex warns of buckets that are used to less than 70 percent. It
+// looks once, when the last parameter has been placed, and misses the case in which NeMo places an
+// FP8 tensor last, whose fragments are attached only after the look.
+func (l *Layout) WarnsOfPadding() bool {
+	if !l.AllPlaced() || len(l.Params) == 0 || l.Options.NeMo && l.Params[l.lastPlaced].FP8 {
+		return false
+	}
+	filled, size := l.Use()
+	return float64(filled) < float64(0.7*float64(size))
+}
+
 // DTypes returns the triple with which p is placed when nothing else is asked for: the default
 // one, in NeMo with raw bytes in the all-gather for an FP8 tensor.
 func (l *Layout) DTypes(p bucket.ParamID) bucket.DTypes {
@@ -115,6 +136,7 @@ func (l *Layout) PlaceAs(p bucket.ParamID, d bucket.DTypes) {
 	}
 	l.placed[p] = true
 	l.unplaced--
+	l.lastPlaced = p
 	numel := l.Params[p].Numel
 	if numel == 0 {
 		return

@@ -56,7 +56,10 @@ func (l *Layout) InitParamsBucket(list []bucket.ParamID) error {
 	switch {
 	case !l.Options.NeMo:
 		list = l.unplacedOf(list)
-		_, err := l.initBucketAs(list, len(list), l.DTypes)
+		if err := l.checkLinks(list); err != nil {
+			return err
+		}
+		_, err := l.initBucketAs(list, l.DTypes)
 		return err
 	case l.Options.NewNeMo:
 		return l.initLinkedBuckets(list)
@@ -69,9 +72,8 @@ func (l *Layout) InitParamsBucket(list []bucket.ParamID) error {
 type idRange struct{ Start, End bucket.ID }
 
 // initBucketAs closes all buckets, places list (nothing of it is placed yet) in new ones and makes
-// each of those wait for all of list. waiting is how many parameters each new bucket will wait
-// for in the end. An empty list closes nothing.
-func (l *Layout) initBucketAs(list []bucket.ParamID, waiting int, triple func(bucket.ParamID) bucket.DTypes) (idRange, error) {
+// each of those wait for all of list. An empty list closes nothing.
+func (l *Layout) initBucketAs(list []bucket.ParamID, triple func(bucket.ParamID) bucket.DTypes) (idRange, error) {
 	first := bucket.ID(len(l.Buckets))
 	if len(list) == 0 {
 		return idRange{first, first}, nil
@@ -80,9 +82,6 @@ func (l *Layout) initBucketAs(list []bucket.ParamID, waiting int, triple func(bu
 		if l.Group[p].Group < 0 {
 			return idRange{}, fmt.Errorf("init_params_bucket: %s is in no parameter group; add it to one", l.Params[p].Name)
 		}
-	}
-	if err := l.checkLinks(list, waiting); err != nil {
-		return idRange{}, err
 	}
 	for i := range l.Buckets {
 		l.Buckets[i].Open = false

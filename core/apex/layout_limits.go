@@ -2,6 +2,8 @@ package apex
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 
 	"distopt/core/bucket"
 	"distopt/core/model"
@@ -52,23 +54,55 @@ func checkBucketCount(o Options, params []model.Param) error {
 }
 
 func tooManyBuckets(o Options, n int64) error {
-	// The cap that would do, rounded up to a number that one would type.
-	fit := float64(o.BucketCapMB*float64(n)) / MaxBuckets * 2
-	return fmt.Errorf("bucket_cap_mb: got %v, which makes %d buckets on one stage, want at most %d; set it to %.3g or more",
-		o.BucketCapMB, n, MaxBuckets, fit)
+	return fmt.Errorf("bucket_cap_mb: got %v, which makes %d buckets on one stage, want at most %d; set it to %s or more",
+		o.BucketCapMB, n, MaxBuckets, largerCap(o, float64(n)/MaxBuckets))
 }
 
-// checkLinks refuses to link the buckets that list will need to waiting parameters each, if that
-// would make more than MaxFragments.
-func (l *Layout) checkLinks(list []bucket.ParamID, waiting int) error {
-	var total units.Elems
-	for _, p := range list {
-		total += roundUp(l.Params[p].Numel, l.Alignment)
+// checkLinks refuses bucket lists whose buckets would wait for so many parameters that they had
+// more than MaxFragments. Nothing of lists is placed yet.
+func (l *Layout) checkLinks(lists ...[]bucket.ParamID) error {
+	links := int64(l.fragments)
+	for _, list := range lists {
+		elems, waiting := l.linked(list)
+		buckets := int64((elems+l.BucketSize-1)/l.BucketSize) + 2
+		links += buckets * int64(waiting)
 	}
-	buckets := int64((total+l.BucketSize-1)/l.BucketSize) + 2
-	if int64(l.fragments)+buckets*int64(waiting) > MaxFragments {
-		return fmt.Errorf("bucket_cap_mb: got %v, which links %d buckets to %d parameters, want at most %d links on one stage; set it to %.3g or more",
-			l.Options.BucketCapMB, buckets, waiting, MaxFragments, float64(l.Options.BucketCapMB*10))
+	if links > MaxFragments {
+		return fmt.Errorf("bucket_cap_mb: got %v, which makes %d links of buckets to parameters on one stage, want at most %d; set it to %s or more",
+			l.Options.BucketCapMB, links, MaxFragments, largerCap(l.Options, float64(links)/MaxFragments))
 	}
 	return nil
+}
+
+// linked returns what init_params_bucket puts into linked buckets of list: its elements with their
+// gaps, and how many parameters each bucket waits for.
+func (l *Layout) linked(list []bucket.ParamID) (elems units.Elems, waiting int) {
+	var fp8 units.Elems
+	fp8s := 0
+	for _, p := range list {
+		n := roundUp(l.Params[p].Numel, l.Alignment)
+		elems += n
+		if l.Params[p].FP8 {
+			fp8 += n
+			fp8s++
+		}
+	}
+	if l.Options.NeMo && !l.Options.NewNeMo && fp8s > 0 {
+		return fp8, fp8s
+	}
+	return elems, len(list)
+}
+
+// largerCap writes the cap that makes buckets larger by a factor, with a fifth to spare for what
+// is rounded, in figures that one would type.
+func largerCap(o Options, factor float64) string {
+	size, _, err := o.BucketSize()
+	if err != nil {
+		return "100"
+	}
+	mb := float64(size) * float64(o.GradSync.Size()) * factor * 1.2 / 1048576
+	if mb >= 10 {
+		return strconv.FormatFloat(math.Ceil(mb), 'f', 0, 64)
+	}
+	return strconv.FormatFloat(mb, 'g', 2, 64)
 }

@@ -6,6 +6,15 @@ import (
 	"distopt/core/model"
 )
 
+// Build returns the layout of a stage before its first step: complete for NeMo, for plain Apex
+// without buckets, since its hooks place parameters as gradients come. Plain Apex has one group.
+func Build(o Options, s *model.Stage) (*Layout, error) {
+	if o.NeMo {
+		return BuildNeMo(o, s)
+	}
+	return NewLayout(o, s.Params, s.OptimizerGroups(true))
+}
+
 // BuildNeMo lays out a stage as NeMo's configure_optimizers does: it sets the optimizer's flags,
 // makes one bucket list per unit (a layer, or all layers of a model chunk, by version), newest
 // unit first, and initialises whatever is left.
@@ -21,7 +30,11 @@ func BuildNeMo(o Options, s *model.Stage) (*Layout, error) {
 			return nil, err
 		}
 	}
-	for _, list := range l.bucketLists(s) {
+	lists := l.bucketLists(s)
+	if err := l.checkLinks(lists...); err != nil {
+		return nil, err
+	}
+	for _, list := range lists {
 		if err := l.InitParamsBucket(list); err != nil {
 			return nil, err
 		}
@@ -56,7 +69,7 @@ func (l *Layout) initFP32Grads() error {
 			list = append(list, p)
 		}
 	}
-	_, err := l.initBucketAs(list, len(list), l.fp32Grads)
+	_, err := l.initBucketAs(list, l.fp32Grads)
 	return err
 }
 
@@ -78,7 +91,7 @@ func (l *Layout) initBucketBefore(list []bucket.ParamID) error {
 		}
 		list = fp8
 	}
-	_, err := l.initBucketAs(list, len(list), l.DTypes)
+	_, err := l.initBucketAs(list, l.DTypes)
 	return err
 }
 
@@ -105,7 +118,7 @@ func (l *Layout) initLinkedBuckets(list []bucket.ParamID) error {
 		if k == 0 {
 			triple = l.fp32Grads
 		}
-		if ids[k], err = l.initBucketAs(part, len(list), triple); err != nil {
+		if ids[k], err = l.initBucketAs(part, triple); err != nil {
 			return err
 		}
 	}

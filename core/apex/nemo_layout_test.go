@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -273,6 +275,10 @@ func TestLimits(t *testing.T) {
 	o.BucketCapMB = 0.0001
 	_, err = BuildNeMo(o, s)
 	require.ErrorContains(t, err, "at most 100000")
+	o.BucketCapMB = suggestedCap(t, err)
+	_, err = BuildNeMo(o, s)
+	require.NoError(t, err, "the fix that the error names")
+	o.BucketCapMB = 0.0001
 	n, err := CountBuckets(o, s.Params)
 	require.NoError(t, err)
 	require.Greater(t, n, int64(100_000_000))
@@ -292,10 +298,54 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, err)
 	_, err = BuildNeMo(o, s)
 	require.ErrorContains(t, err, "links")
+	o.BucketCapMB = suggestedCap(t, err)
+	_, err = BuildNeMo(o, s)
+	require.NoError(t, err, "the fix that the error names")
 
 	huge, groups := sized(1<<49, 1<<49, 1<<49)
 	_, err = NewLayout(o, huge, groups)
 	require.ErrorContains(t, err, "use a smaller model")
+}
+
+// suggestedCap reads the fix out of an error.
+func suggestedCap(t *testing.T, err error) float64 {
+	t.Helper()
+	words := strings.Fields(err.Error())
+	require.Equal(t, []string{"or", "more"}, words[len(words)-2:])
+	mb, err := strconv.ParseFloat(words[len(words)-3], 64)
+	require.NoError(t, err)
+	return mb
+}
+
+// Apex warns of padding, unless NeMo places an FP8 tensor last.
+func TestWarnsOfPadding(t *testing.T) {
+	params, groups := sized(100, 70, 300)
+	l, err := NewLayout(smallOptions(), params, groups)
+	require.NoError(t, err)
+	l.Place(0)
+	require.False(t, l.WarnsOfPadding(), "not before all are placed")
+	l.InitParams(nil)
+	filled, size := l.Use()
+	require.Equal(t, [2]units.Elems{100 + 128 + 128 + 128 + 12, 640}, [2]units.Elems{filled, size})
+	require.False(t, l.WarnsOfPadding())
+	o := smallOptions()
+	o.BucketCapMB = 1
+	l, err = NewLayout(o, params, groups)
+	require.NoError(t, err)
+	l.InitParams(nil)
+	require.True(t, l.WarnsOfPadding())
+
+	l, err = BuildNeMo(exampleOptions(true), exampleStage(t))
+	require.NoError(t, err)
+	require.True(t, l.WarnsOfPadding())
+	stage := exampleStage(t)
+	stage.Params = stage.Params[2:3] // one FP8 weight alone
+	o = exampleOptions(true)
+	o.NeMo = true
+	l, err = NewLayout(o, stage.Params, [][]bucket.ParamID{{0}})
+	require.NoError(t, err)
+	l.Place(0)
+	require.False(t, l.WarnsOfPadding())
 }
 
 func BenchmarkBuildNeMo(b *testing.B) {
