@@ -1,0 +1,291 @@
+package sched
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+)
+
+// ErrStopped is returned when Progress asked to stop.
+var ErrStopped = errors.New("simulation stopped")
+
+// Engine places programs in time. Its buffers are kept between runs: once they have grown to the
+// largest program, Run allocates nothing. An Engine is for one goroutine at a time.
+type Engine struct {
+	// Progress, if set, is called after about every Every tasks; the run ends with ErrStopped when
+	// it returns false.
+	Progress func(done, total int) bool
+	Every    int // 0: 1<<16
+
+	p     *Program
+	tasks []Task
+	deps  []TaskID
+	spans []Span
+	meets []Time
+	done  int
+
+	devices []device
+	lanes   []lane
+	laneOf  []int32  // of a stream
+	last    []TaskID // of a communicator: its latest issued task
+	queue   queue
+
+	// One link per task: the next of its device until its host issues it, then the next that its
+	// stream has been given.
+	next []TaskID
+	// waiter is, per task, 1 + the first lane that waits for its end.
+	waiter   []int32
+	ownMeets []Time
+}
+
+// never is the time of an event that is not known yet.
+const never Time = math.MaxInt64
+
+// A task whose end is not known has a negative Span.End. Once issued and until it starts that is
+// -2-h, where h is the task (or None) that had blocked its host last; Span.Start then holds the
+// earliest start that its launch allows and Span.By the task before it on its communicator.
+const notEnded Time = -1
+
+// Values of meets before a message starts.
+const (
+	noSide    Time = -1
+	fromOnly  Time = -2 // the other side has not begun
+	toOnly    Time = -3
+	bothSides Time = -4 // only while a program is checked
+)
+
+// device is a device during a run. Sets of lanes are bit masks over its own lanes; lane 0 is its
+// host.
+type device struct {
+	first, lanes int32
+	next         TaskID // next to issue
+	hostTime     Time   // when the host is free to go on
+	hostTask     TaskID // the last to have blocked the host
+	running      uint64
+	check        uint64 // may have something to start
+	timed        uint64 // wait for the launch of their head
+	outstanding  int32  // issued and not ended
+	draining     bool
+	rerate       bool   // the set of running tasks has changed
+	lastEnded    TaskID // of the device's streams
+	lastEnd      Time
+}
+
+// lane is a stream during a run.
+type lane struct {
+	end       Time  // of the running task, never while it is not known
+	workEnd   Time  // when its work is done at the present rate
+	floor     Time  // it cannot end before
+	anchor    Time  // when remaining held
+	remaining int64 // work left, in 1/FullSpeed ns
+	after     Time  // head cannot start before
+	rate      uint32
+	class     Class
+	running   TaskID
+	before    TaskID // the last to have run
+	head      TaskID // the first issued and not started
+	tail      TaskID
+	dep       int32 // next dependency of head to look at
+	messages  int32 // of the running task, not started
+	link      int32 // next lane that waits for the same task, 1 + index
+	device    int32
+}
+
+// Run places the tasks of p. It fills spans, one for each task, and meets, which holds when each
+// message started and may be nil. If tasks wait for each other for ever the error is a *Deadlock.
+func (e *Engine) Run(p *Program, spans []Span, meets []Time) error {
+	defer e.forget()
+	if err := e.load(p, spans, meets); err != nil {
+		return err
+	}
+	every := e.Every
+	if every <= 0 {
+		every = 1 << 16
+	}
+	report := every
+	for {
+		first := e.queue.nodes[1]
+		if first.at == never {
+			break
+		}
+		e.visit(first.device, first.at)
+		if e.done >= report && e.Progress != nil {
+			report = e.done + every
+			if !e.Progress(e.done, len(p.Tasks)) {
+				return ErrStopped
+			}
+		}
+	}
+	if e.done < len(p.Tasks) {
+		return e.deadlock()
+	}
+	return nil
+}
+
+// visit does all that device d has to do at now.
+func (e *Engine) visit(d int32, now Time) {
+	dev := &e.devices[d]
+	lanes := e.lanes[dev.first : dev.first+dev.lanes]
+	for set := dev.timed; set != 0; set &= set - 1 {
+		if b := bits.TrailingZeros64(set); lanes[b].after <= now {
+			dev.timed &^= 1 << b
+			dev.check |= 1 << b
+		}
+	}
+	for set := dev.running; set != 0; set &= set - 1 {
+		if b := bits.TrailingZeros64(set); lanes[b].end <= now {
+			e.end(dev, b, now)
+		}
+	}
+	for dev.check != 0 {
+		b := bits.TrailingZeros64(dev.check)
+		dev.check &^= 1 << b
+		if b == 0 {
+			e.host(dev, now)
+		} else {
+			e.try(dev, b, now)
+		}
+	}
+	if dev.rerate {
+		dev.rerate = false
+		e.rerate(dev, now)
+	}
+	at := never
+	for set := dev.running; set != 0; set &= set - 1 {
+		at = min(at, lanes[bits.TrailingZeros64(set)].end)
+	}
+	for set := dev.timed; set != 0; set &= set - 1 {
+		at = min(at, lanes[bits.TrailingZeros64(set)].after)
+	}
+	e.queue.set(d, at)
+}
+
+// end ends the running task of lane b.
+func (e *Engine) end(dev *device, b int, now Time) {
+	l := &e.lanes[int(dev.first)+b]
+	t := l.running
+	e.spans[t].End = now
+	l.running, l.before = None, t
+	dev.running &^= 1 << b
+	dev.check |= 1 << b
+	dev.rerate = true
+	dev.outstanding--
+	if dev.lastEnd != now || t < dev.lastEnded {
+		dev.lastEnd, dev.lastEnded = now, t
+	}
+	if dev.outstanding == 0 && dev.draining {
+		dev.check |= 1
+	}
+	e.release(t, now)
+}
+
+// release looks at what has waited to know the end of t.
+func (e *Engine) release(t TaskID, now Time) {
+	e.done++
+	for w := e.waiter[t]; w != 0; {
+		l := &e.lanes[w-1]
+		dev := &e.devices[l.device]
+		dev.check |= 1 << (w - 1 - dev.first)
+		e.queue.sooner(l.device, now)
+		w = l.link
+	}
+}
+
+// wait makes lane b wait for the end of t.
+func (e *Engine) wait(dev *device, b int, t TaskID) {
+	i := dev.first + int32(b)
+	e.lanes[i].link = e.waiter[t]
+	e.waiter[t] = i + 1
+}
+
+// ready reports whether the ends of all dependencies of the lane's head are known, and raises
+// after to the latest of them; if not, the lane now waits for the first that is not.
+func (e *Engine) ready(dev *device, b int, l *lane, t *Task) bool {
+	for ; l.dep < t.Deps[1]; l.dep++ {
+		x := e.deps[l.dep]
+		end := e.spans[x].End
+		if end < 0 {
+			e.wait(dev, b, x)
+			return false
+		}
+		l.after = max(l.after, end)
+	}
+	return true
+}
+
+// try starts the head of lane b if nothing holds it back; otherwise it arranges to be called
+// again when what holds it back is over.
+func (e *Engine) try(dev *device, b int, now Time) {
+	l := &e.lanes[int(dev.first)+b]
+	i := l.head
+	if i == None || l.running != None {
+		return
+	}
+	t := &e.tasks[i]
+	s := &e.spans[i]
+	if prev := s.By; prev != None && e.spans[prev].End < 0 {
+		e.wait(dev, b, prev)
+		return
+	}
+	if !e.ready(dev, b, l, t) {
+		return
+	}
+	if l.after > now {
+		dev.timed |= 1 << b
+		return
+	}
+	e.start(dev, b, now)
+}
+
+// start starts the head of lane b.
+func (e *Engine) start(dev *device, b int, now Time) {
+	l := &e.lanes[int(dev.first)+b]
+	i := l.head
+	t := &e.tasks[i]
+	s := &e.spans[i]
+	launched, prev, host := s.Start, s.By, TaskID(notEnded-1-s.End)
+
+	var latest Time
+	by, cause := TaskID(None), ByStart
+	for _, x := range e.deps[t.Deps[0]:t.Deps[1]] {
+		if end := e.spans[x].End; end > latest {
+			latest, by, cause = end, x, ByData
+		}
+	}
+	if x := l.before; x != None {
+		if end := e.spans[x].End; end > latest {
+			latest, by, cause = end, x, ByStream
+		}
+	}
+	if prev != None {
+		if end := e.spans[prev].End; end > latest {
+			latest, by, cause = end, prev, ByComm
+		}
+	}
+	if launched > latest {
+		by, cause = host, ByHost
+	}
+	*s = Span{Start: now, End: notEnded, By: by, Cause: cause}
+
+	l.head = e.next[i]
+	if l.head != None {
+		l.dep, l.after = e.tasks[l.head].Deps[0], e.spans[l.head].Start
+	}
+	l.running = i
+	l.class = t.Class
+	l.remaining = int64(t.Work) * FullSpeed
+	l.anchor = now
+	l.workEnd = now
+	l.floor = launched + t.Launch
+	l.rate = 0
+	l.messages = 0
+	dev.running |= 1 << b
+	if t.Messages[0] < t.Messages[1] {
+		e.meet(i, l, now)
+	}
+	if t.Work == 0 && l.floor <= now && l.messages == 0 {
+		e.end(dev, b, now)
+		return
+	}
+	dev.rerate = true
+}

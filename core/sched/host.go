@@ -1,0 +1,71 @@
+package sched
+
+// host lets the host of dev go on until a task blocks it. Nothing slows a host down, so the end of
+// a host task is known, and set, as soon as what it waits for has ended, though it may lie ahead of
+// now; the host may go on in that future.
+func (e *Engine) host(dev *device, now Time) {
+	l := &e.lanes[dev.first]
+	for {
+		i := l.head
+		if i == None {
+			i = dev.next
+			if i == None {
+				return
+			}
+			t := &e.tasks[i]
+			dev.next = e.next[i]
+			if e.laneOf[t.Stream] != dev.first {
+				e.issue(dev, i, t)
+				continue
+			}
+			l.head, l.dep = i, t.Deps[0]
+			e.spans[i] = Span{Start: dev.hostTime, End: notEnded, By: dev.hostTask, Cause: ByHost}
+			if dev.hostTask == None && dev.hostTime == 0 {
+				e.spans[i].Cause = ByStart
+			}
+		}
+		t := &e.tasks[i]
+		dev.draining = t.Drain && dev.outstanding > 0
+		if dev.draining || !e.ready(dev, 0, l, t) {
+			return
+		}
+		s := &e.spans[i]
+		begin := s.Start
+		for _, x := range e.deps[t.Deps[0]:t.Deps[1]] {
+			if end := e.spans[x].End; end > begin {
+				begin, s.By, s.Cause = end, x, ByData
+			}
+		}
+		if t.Drain && dev.lastEnd > begin {
+			begin, s.By, s.Cause = dev.lastEnd, dev.lastEnded, ByData
+		}
+		s.End = begin + t.Work
+		l.head = None
+		dev.hostTime, dev.hostTask = s.End, i
+		e.release(i, now)
+	}
+}
+
+// issue puts a task on its stream.
+func (e *Engine) issue(dev *device, i TaskID, t *Task) {
+	s := &e.spans[i]
+	s.Start = dev.hostTime + e.p.Latency
+	s.End = notEnded - 1 - Time(dev.hostTask)
+	s.By = None
+	if t.Comm != None {
+		s.By = e.last[t.Comm]
+		e.last[t.Comm] = i
+	}
+	dev.hostTime += t.Launch
+	dev.outstanding++
+	e.next[i] = None
+	lane := e.laneOf[t.Stream]
+	l := &e.lanes[lane]
+	if l.head != None {
+		e.next[l.tail] = i
+	} else {
+		l.head, l.dep, l.after = i, t.Deps[0], s.Start
+		dev.check |= 1 << (lane - dev.first)
+	}
+	l.tail = i
+}
