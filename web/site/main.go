@@ -44,5 +44,5 @@ func run(root, out string, weigh bool) error {
 	if !weigh {
 		return nil
 	}
-	return report(os.Stdout, files)
+	return report(os.Stdout, files, budget)
 }
