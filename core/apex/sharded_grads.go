@@ -124,6 +124,7 @@ func (s *Sharded) copyGrad(p bucket.ParamID) {
 	}
 }
 
+// setGradStatus keeps count of the partially filled buckets.
 func (s *Sharded) setGradStatus(id bucket.ID, status optim.GradStatus) {
 	b := &s.grads[id]
 	if b.status == optim.GradPartial {
@@ -150,7 +151,12 @@ func (s *Sharded) tryGradSync(p bucket.ParamID, ignoreLast bool) {
 	s.launchFilled(ignoreLast)
 }
 
+// generated adds p to the generated set of each of its buckets; a bucket whose set is complete is
+// filled.
 func (s *Sharded) generated(p bucket.ParamID) {
+	if len(s.l.Fragments[p]) == 0 {
+		return
+	}
 	gen := s.gen[s.refStart[p]:]
 	for i, ref := range s.l.Fragments[p] {
 		b := &s.grads[ref.Bucket]
@@ -166,6 +172,7 @@ func (s *Sharded) generated(p bucket.ParamID) {
 	}
 }
 
+// launchFilled launches the filled buckets, ascending, as one group.
 func (s *Sharded) launchFilled(ignoreLast bool) {
 	if len(s.filled) == 0 {
 		return

@@ -121,9 +121,11 @@ func (s *Sharded) convert(ids []bucket.ID) {
 	fp8 := o.NeMo && len(s.fp8Order) > 0
 	c := &s.w.cast
 	*c = optim.Cast{Buckets: ids, FP8: s.w.casts[:0], Rescale: o.WithScaledStates, Pack: s.w.pack}
+	work := o.WithScaledStates
 	for _, id := range ids {
 		b := &s.l.Buckets[id]
 		bytes := b.DTypes.ParamSync == dtype.U8
+		work = work || bytes
 		switch {
 		case bytes && fp8 && o.NewNeMo:
 			for _, f := range s.localOf(id) {
@@ -144,7 +146,7 @@ func (s *Sharded) convert(ids []bucket.ID) {
 		s.observeElems(optim.OpCastFP8, int64(f.Elems))
 	}
 	s.observeCopy(c.Copies)
-	if len(c.FP8) > 0 || c.Copies.Tensors > 0 || c.Rescale {
+	if work { // of some rank, if not of this one
 		s.rt.Cast(c)
 	}
 	switch {

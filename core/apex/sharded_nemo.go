@@ -39,11 +39,11 @@ func (s *Sharded) ParamSyncFunc(chunk int) {
 	}
 	s.observeChunk(optim.OpParamSyncFunc, chunk)
 	first, end := s.chunkParams(chunk)
-	list := s.w.chunk[:0]
+	list := s.w.list[:0]
 	for p := first; p < end; p++ {
 		list = append(list, p)
 	}
-	s.w.chunk = list
+	s.w.list = list
 	s.tryParamSync(list)
 	s.observeChunk(optim.OpParamSyncFuncEnd, chunk)
 }
@@ -85,7 +85,7 @@ func (s *Sharded) reduceSequenceParallel() {
 		return
 	}
 	r := &s.w.grads
-	*r = optim.GradReduction{Group: optim.Tensor, Size: s.c.Tensor, Params: s.w.chunk[:0], Flatten: true}
+	*r = optim.GradReduction{Group: optim.Tensor, Size: s.c.Tensor, Params: s.w.list[:0], Flatten: true}
 	for p := range s.l.Params {
 		q := &s.l.Params[p]
 		if !q.SequenceParallel {
@@ -98,7 +98,7 @@ func (s *Sharded) reduceSequenceParallel() {
 		r.Elems += q.Numel
 		r.Bytes += bytesOf(q.Numel, s.gradDType(bucket.ParamID(p)))
 	}
-	s.w.chunk = r.Params
+	s.w.list = r.Params
 	if len(r.Params) == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"distopt/core/bucket"
+	"distopt/core/dtype"
 	"distopt/core/optim"
 )
 
@@ -156,12 +157,17 @@ func (s *Sharded) copyParams(params []bucket.ParamID) {
 				continue
 			}
 			any = true
-			n := s.l.Buckets[ref.Bucket].Fragments[ref.Index].InParam.Len()
+			b := &s.l.Buckets[ref.Bucket]
+			n := b.Fragments[ref.Index].InParam.Len()
+			if q.FP8 && n > 0 && b.DTypes.ParamSync != dtype.U8 {
+				s.fail("%s: got an FP8 parameter gathered in %s with bucket %d, want uint8; place it in a bucket of its own", q.Name, b.DTypes.ParamSync, ref.Bucket)
+				return
+			}
 			u.Copies = append(u.Copies, optim.ParamCopy{Bucket: ref.Bucket, Param: p, N: int64(n)})
 			if n > 0 && !shared {
 				d := q.DType
 				if q.FP8 {
-					d = s.l.Buckets[ref.Bucket].DTypes.ParamSync
+					d = dtype.U8
 				}
 				u.Kernel.Tensors++
 				u.Kernel.Bytes += bytesOf(n, d)
@@ -192,6 +198,9 @@ func (s *Sharded) sharesMemory(p bucket.ParamID) bool {
 
 // consume counts p as copied out of its buckets.
 func (s *Sharded) consume(p bucket.ParamID) {
+	if len(s.l.Fragments[p]) == 0 {
+		return
+	}
 	used := s.used[s.refStart[p]:]
 	for i, ref := range s.l.Fragments[p] {
 		if int(ref.Bucket) >= len(s.gathers) {

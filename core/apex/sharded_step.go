@@ -1,6 +1,8 @@
 package apex
 
 import (
+	"slices"
+
 	"distopt/core/bucket"
 	"distopt/core/dtype"
 	"distopt/core/optim"
@@ -113,7 +115,8 @@ func (s *Sharded) firstGroup(ids []bucket.ID) []bucket.ID {
 		s.gathers[ref.Bucket].mark = s.w.mark
 		ids = append(ids, ref.Bucket)
 	}
-	return sorted(ids[:0], ids)
+	slices.Sort(ids)
+	return ids
 }
 
 // localStep updates the shards of buckets. once says that Apex before PR #1771 passed them as a

@@ -26,7 +26,7 @@ type Kind struct {
 // Kinds are all kinds of JSON cases; the first that recognises a file is its kind.
 var Kinds = []Kind{
 	{"layout", isLayout, CheckLayout},
-	{"trace", isTrace, nil},
+	{"trace", isTrace, CheckTrace},
 	{"pipeline", isPipeline, nil},
 	{"numerics", has("case", "init_params_fp32", "grads_fp32"), nil},
 	{"fp8 decode", has("decode_e4m3fn_fp32"), nil},

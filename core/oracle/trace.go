@@ -14,13 +14,17 @@ import (
 // (fwd, bwd), gradients arriving (grad_ready), parameters being read (param_access). Every other
 // event, with all its fields, must be the optimizer's answer, in order.
 func CheckTrace(data []byte) error {
-	var in traceFile
+	var in struct {
+		Case   Case              `json:"case"`
+		Params []ParamRow        `json:"params"`
+		Events []json.RawMessage `json:"events"`
+	}
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
 	c := &in.Case
-	if c.Microbatches < 1 {
-		return fmt.Errorf("case.microbatches: got %d, want at least 1", c.Microbatches)
+	if c.Microbatches < 1 || c.Microbatches > len(in.Events) {
+		return fmt.Errorf("case.microbatches: got %d, want at least 1 and an event for each", c.Microbatches)
 	}
 	l, _, err := c.NewLayout(in.Params)
 	if err != nil {
@@ -67,58 +71,7 @@ func CheckTrace(data []byte) error {
 	if r.err != nil {
 		return r.err
 	}
-	return in.compareLayout(l)
-}
-
-// traceFile is a trace case.
-type traceFile struct {
-	Case    Case              `json:"case"`
-	Params  []ParamRow        `json:"params"`
-	Order   json.RawMessage   `json:"opt_param_order"`
-	Buckets json.RawMessage   `json:"buckets"`
-	Events  []json.RawMessage `json:"events"`
-}
-
-// compareLayout compares parameters, their order in the optimizer and the buckets at the end.
-func (in *traceFile) compareLayout(l *apex.Layout) error {
-	if len(in.Params) != len(l.Params) {
-		return fmt.Errorf("params: got %d, want %d", len(l.Params), len(in.Params))
-	}
-	for p, row := range in.Params {
-		q := &l.Params[p]
-		got := ParamRow{Name: q.Name, Shape: q.Shape, DType: q.DType.String()}
-		if got.Name != row.Name || fmt.Sprint(got.Shape) != fmt.Sprint(row.Shape) || got.DType != row.DType {
-			return fmt.Errorf("params[%d]: got %v, want %v", p, got, row)
-		}
-	}
-	var order []string
-	for _, p := range l.OptimizerOrder() {
-		order = append(order, l.Params[p].Name)
-	}
-	if err := compare(in.Order, order); err != nil {
-		return fmt.Errorf("opt_param_order%w", err)
-	}
-	buckets := make([]map[string]any, len(l.Buckets))
-	for i := range l.Buckets {
-		buckets[i] = traceBucket(&l.Buckets[i], l.Params)
-	}
-	if err := compare(in.Buckets, buckets); err != nil {
-		return fmt.Errorf("buckets%w", err)
-	}
-	return nil
-}
-
-// traceBucket writes a bucket as traces do: fewer fields than in a layout case, fragments by name.
-func traceBucket(b *bucket.Bucket, params []model.Param) map[string]any {
-	rows := make([][5]any, len(b.Fragments))
-	for i, f := range b.Fragments {
-		rows[i] = [5]any{params[f.Param].Name, f.InParam.Start, f.InParam.End, f.InBucket.Start, f.InBucket.End}
-	}
-	return map[string]any{
-		"bucket_size": b.Size, "shard_size": b.Shard, "filled_size": b.Filled,
-		"dtype": b.DTypes.State.String(), "grad_sync_dtype": b.DTypes.GradSync.String(), "param_sync_dtype": b.DTypes.ParamSync.String(),
-		"contiguous_buffer_offset": b.Offset, "fragments": rows,
-	}
+	return compareRecorded(data, l)
 }
 
 // replay drives an optimizer through a recorded run and observes its answers.
