@@ -1,15 +1,10 @@
 // Text work of the editor that needs no browser.
 
-// byteColumn turns a 1-based column in bytes of UTF-8 into a 0-based index into a line.
-export function byteColumn(text, col) {
-  let bytes = 1;
-  for (let i = 0; i < text.length; i++) {
-    if (bytes >= col) return i;
-    const code = text.codePointAt(i);
-    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    if (code > 0xffff) i++;
-  }
-  return text.length;
+// indexOf turns a 1-based column in code points into a 0-based index into a line.
+export function indexOf(text, col) {
+  let i = 0;
+  for (let n = 1; n < col && i < text.length; n++) i += text.codePointAt(i) > 0xffff ? 2 : 1;
+  return i;
 }
 
 // minimalChange is the one replacement that turns old into text: what both share at their ends

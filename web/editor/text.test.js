@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byteColumn, minimalChange, parentPath, completeKeys } from "./text.js";
+import { indexOf, minimalChange, parentPath, completeKeys } from "./text.js";
 
-test("byteColumn counts bytes of UTF-8 as Go does", () => {
+test("indexOf counts code points", () => {
   for (const [text, col, want] of [
-    ["abc", 1, 0], ["abc", 3, 2], ["abc", 9, 3], ["", 1, 0],
-    ["é: 1", 3, 1], ["日本: 1", 7, 2], ["😀: 1", 5, 2],
-  ]) assert.equal(byteColumn(text, col), want, `${text} at ${col}`);
+    ["abc", 1, 0], ["abc", 3, 2], ["abc", 9, 3], ["", 1, 0], ["é: 1", 2, 1], ["😀: 1", 2, 2], ["a😀b", 3, 3],
+  ]) assert.equal(indexOf(text, col), want, `${text} at ${col}`);
 });
 
 test("minimalChange keeps what both texts share", () => {

@@ -2,8 +2,8 @@
 // root, so that its styles are adopted style sheets, which a strict Content-Security-Policy allows.
 //
 //   value        string; get and set. Setting it fires no event and keeps undo history.
-//   diagnostics  set: JSON text or array of {line, col, endLine?, endCol?, severity, message};
-//                lines and columns count from 1, columns in bytes of UTF-8 as Go counts them.
+//   diagnostics  set: JSON text or array of {line, col, end_col?, severity, message}, as the
+//                importer's Diagnostic; lines and columns count from 1, columns in code points.
 //   completions  set: JSON text or array of {path, detail?, info?}; path is a dotted key path.
 //   label        set: the accessible name.
 //   readonly     set: boolean.
@@ -20,7 +20,7 @@ import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
 import { search, searchKeymap, highlightSelectionMatches } from "@codemirror/search";
 import { yaml } from "@codemirror/legacy-modes/mode/yaml";
 import { tags } from "@lezer/highlight";
-import { completeKeys, byteColumn, minimalChange } from "./text.js";
+import { completeKeys, indexOf, minimalChange } from "./text.js";
 
 const fromOutside = Annotation.define();
 
@@ -154,12 +154,12 @@ class YamlEditor extends HTMLElement {
     const { state } = this.#view;
     const at = (line, col) => {
       const l = state.doc.line(Math.min(Math.max(line, 1), state.doc.lines));
-      return l.from + (col ? byteColumn(l.text, col) : l.text.length - l.text.trimStart().length);
+      return l.from + (col ? indexOf(l.text, col) : l.text.length - l.text.trimStart().length);
     };
     const found = this.#diagnostics.map((d) => {
       const line = d.line || 1;
       const from = at(line, d.col);
-      let to = d.endCol ? at(d.endLine || line, d.endCol) : from;
+      let to = d.end_col ? at(line, d.end_col) : from;
       if (to <= from) { // to the end of the word, or of the line's text
         const l = state.doc.lineAt(from);
         const word = /^[^\s:#,\]}]+/.exec(l.text.slice(from - l.from));
