@@ -104,9 +104,7 @@ type Recording struct {
 	Works     []Work
 	BucketIDs []bucket.ID
 	// MessageWork is what every message carries; Program.Messages has their ends. A task with
-	// messages has no length of its own: it ends with the last of them. Collectives between
-	// stages (gradient norm, tied embeddings) are such tasks: one message per pair of stages,
-	// each as long as the collective.
+	// messages has no length of its own: it ends with the last of them.
 	MessageWork []WorkID
 	// StepStart[s][k] is the first forward task of step k on stage s.
 	StepStart [][]sched.TaskID

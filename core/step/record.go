@@ -1,0 +1,128 @@
+package step
+
+import (
+	"fmt"
+
+	"distopt/core/optim"
+	"distopt/core/sched"
+)
+
+// wholeSteps are recorded before the tail: the second one is in steady state.
+const wholeSteps = 2
+
+// Record lays out two training steps of all stages and of a third as much as ends the second: the
+// first forward of every stage and the call that hands its output on. Stages are recorded one by
+// one: host order depends on no clock.
+//
+// Tasks are listed stage by stage. Dependencies point backwards, but for collectives between
+// stages, which depend on what every stage contributes.
+func Record(stages []StageInput, cfg Config) (*Recording, error) {
+	if err := checkStages(stages, &cfg); err != nil {
+		return nil, err
+	}
+	tasks, err := estimate(stages, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := newShared(len(stages), len(stages[0].Model.Chunks), &cfg, wholeSteps, tasks)
+	s.rec.StepStart = make([][]sched.TaskID, len(stages))
+	for p := range stages {
+		loss := noLoss
+		switch p {
+		case 0:
+			loss = receivesLoss
+		case len(stages) - 1:
+			loss = sendsLoss
+		}
+		r := newRunner(stages[p], &cfg)
+		r.rec = newRecorder(s, stages[p].Model, &cfg)
+		if r.opt, err = stages[p].New(r.rec, nil); err != nil {
+			return nil, err
+		}
+		r.tailCall = true
+		for k := range wholeSteps + 1 {
+			r.tail = k == wholeSteps
+			if err := r.step(k, loss); err != nil {
+				return nil, fmt.Errorf("pipeline stage %d, step %d: %w", p, k, err)
+			}
+		}
+		s.rec.StepStart[p] = r.rec.starts
+	}
+	if err := s.join(); err != nil {
+		return nil, err
+	}
+	return s.rec, nil
+}
+
+// Replay says what of a stage to run, and who watches.
+type Replay struct {
+	Rank, World int // global rank and number of ranks
+	Steps       int // whole steps; then one more up to its first backward
+	Observer    Observer
+	// Order, if not nil, returns the items of a pass in the order in which they happened. The
+	// order inside a module is the model's and autograd's, not ours.
+	Order func(at At, backward bool, items []Item) []Item
+}
+
+// RunStage runs one stage alone, as the rank of a replay, with all its events.
+func RunStage(in StageInput, cfg Config, rp Replay) error {
+	m := in.Model
+	if err := cfg.check(m.PP, len(m.Chunks)); err != nil {
+		return err
+	}
+	r := newRunner(in, &cfg)
+	r.obs, r.order, r.world = rp.Observer, rp.Order, rp.World
+	r.rec = newRecorder(newShared(m.PP, len(m.Chunks), &cfg, rp.Steps, 0), m, &cfg)
+	loss := noLoss
+	switch rp.Rank {
+	case rp.World - 1:
+		loss = sendsLoss
+	case 0:
+		loss = receivesLoss
+	}
+	var obs optim.Observer
+	if rp.Observer != nil {
+		obs = r
+	}
+	var err error
+	if r.opt, err = in.New(r.rec, obs); err != nil {
+		return err
+	}
+	for k := range rp.Steps + 1 {
+		r.tail = k == rp.Steps
+		if err := r.step(k, loss); err != nil {
+			return fmt.Errorf("step %d: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// estimate returns about how many tasks a recording has, and refuses too many before anything is
+// allocated.
+func estimate(stages []StageInput, cfg *Config) (int, error) {
+	n, perMicro := int64(0), int64(0)
+	for p := range stages {
+		chunks := stages[p].Model.Chunks
+		for _, c := range chunks {
+			passes := int64(c.Layers) + int64(flag(c.Pre)) + int64(flag(c.Post))
+			perMicro += 2 * passes
+			switch {
+			case len(stages) == 1:
+			case len(chunks) > 1 && cfg.BatchP2P:
+				perMicro += 2 // one call, one wait
+			default:
+				perMicro += 4
+			}
+		}
+		if len(chunks) > 1 {
+			n += 2 * int64(min(2*(len(stages)-p)+(len(chunks)-1)*len(stages), cfg.Microbatches*len(chunks))) // warmup
+		}
+		n += 100 // the step itself
+	}
+	n = wholeSteps * (n + perMicro*int64(cfg.Microbatches))
+	if n > MaxTasks {
+		return 0, fmt.Errorf("microbatches: got %d, that is about %d tasks, want at most %d; set it to %d or fewer",
+			cfg.Microbatches, n, MaxTasks, MaxTasks/(wholeSteps*perMicro))
+	}
+	return int(n), nil
+}

@@ -1,0 +1,282 @@
+package step
+
+import (
+	"distopt/core/bucket"
+	"distopt/core/model"
+	"distopt/core/optim"
+	"distopt/core/sched"
+	"distopt/core/units"
+)
+
+// recorder turns the effects of one stage's optimizer, and the passes and messages of its
+// schedule, into tasks. It is an optim.Runtime.
+//
+// A stream knows, for every other stream of its device, the last task that must end before what
+// it gets next. A wait only moves that knowledge; it becomes a dependency of the next task.
+type recorder struct {
+	*shared
+	cfg    *Config
+	model  *model.Stage
+	device int32
+
+	streams []stream     // main, messages with the previous and the next stage, communication
+	synced  sched.TaskID // up to here the host has waited for the device
+	step    int8
+	micro   int32
+	chunk   int8
+	back    bool // inside a backward pass
+	starts  []sched.TaskID
+	started bool // the step's first forward task exists
+
+	scratch []model.Kernel
+	ids     []bucket.ID
+
+	open   run            // modules of one layer that are not a task yet
+	adds   []model.Kernel // gradient accumulation of the open run
+	copies []model.Kernel // parameter copies that are not a task yet
+
+	forward, backward [][]run // per chunk: its passes, one run per layer
+	perModule         [][]model.Kernel
+	accumulating      bool // a whole chunk's gradients are accumulated at once
+
+	shards []units.Bytes  // of every bucket, as last reduced
+	made   [numJoints]int // joint collectives so far
+}
+
+// Local streams of a device.
+const (
+	mainStream = iota
+	prevStream // batched messages, and single ones with the previous stage
+	nextStream
+	firstComm
+)
+
+const maxStreams = firstComm + maxCommStreams
+
+type stream struct {
+	id    sched.StreamID
+	tail  sched.TaskID             // last task
+	knows [maxStreams]sched.TaskID // what must end before the next task
+	deps  [maxStreams]sched.TaskID // what its tasks already wait for
+}
+
+// run is a range of modules that one task computes, and its work.
+type run struct {
+	first, last int32 // half-open; empty: none
+	layer       int16
+	work        WorkID
+}
+
+func newRecorder(s *shared, m *model.Stage, cfg *Config) *recorder {
+	r := &recorder{shared: s, cfg: cfg, model: m, device: int32(m.Index), chunk: -1, micro: -1, synced: sched.None}
+	r.streams = make([]stream, s.perDevice)
+	for i := range r.streams {
+		st := &r.streams[i]
+		st.id = sched.StreamID(s.stages + m.Index*s.perDevice + i)
+		st.tail = sched.None
+		for o := range st.knows {
+			st.knows[o], st.deps[o] = sched.None, sched.None
+		}
+	}
+	r.perModule = make([][]model.Kernel, len(m.Modules))
+	r.forward = make([][]run, len(m.Chunks))
+	r.backward = make([][]run, len(m.Chunks))
+	for c := range m.Chunks {
+		r.forward[c] = r.plan(c, false)
+		r.backward[c] = r.plan(c, true)
+	}
+	return r
+}
+
+// plan splits a pass through a chunk into runs, one per layer.
+func (r *recorder) plan(c int, back bool) []run {
+	span := r.model.Chunks[c].Modules
+	var runs []run
+	add := func(i int) {
+		layer := int16(r.model.Modules[i].Layer)
+		if n := len(runs); n > 0 && runs[n-1].layer == layer {
+			runs[n-1].first = min(runs[n-1].first, int32(i))
+			runs[n-1].last = max(runs[n-1].last, int32(i)+1)
+		} else {
+			runs = append(runs, run{int32(i), int32(i) + 1, layer, 0})
+		}
+	}
+	if back {
+		for i := span[1] - 1; i >= span[0]; i-- {
+			add(i)
+		}
+	} else {
+		for i := span[0]; i < span[1]; i++ {
+			add(i)
+		}
+	}
+	for i := range runs {
+		runs[i].work = r.works.compute(r.model, runs[i], back, nil)
+	}
+	return runs
+}
+
+// planAdds makes gradient additions part of a chunk's backward passes.
+func (r *recorder) planAdds(c int) {
+	for i := range r.backward[c] {
+		o := &r.backward[c][i]
+		adds := r.scratch[:0]
+		for m := o.last - 1; m >= o.first; m-- {
+			adds = append(adds, r.perModule[m]...)
+		}
+		o.work = r.works.compute(r.model, *o, true, adds)
+		r.scratch = adds
+	}
+}
+
+func (r *recorder) beginStep(k int) {
+	r.step, r.micro, r.chunk, r.started = int8(k), -1, -1, false
+	r.flush()
+}
+
+func (r *recorder) beginPass(micro, chunk int, back bool) {
+	r.flush()
+	r.micro, r.chunk, r.back = int32(micro), int8(chunk), back
+}
+
+func (r *recorder) endPass() {
+	r.flush()
+	r.micro, r.chunk, r.back = -1, -1, false
+}
+
+// module adds a module to the open run, or opens another one.
+func (r *recorder) module(i int32) {
+	layer := int16(r.model.Modules[i].Layer)
+	r.flushCopies()
+	if r.open.last > r.open.first && r.open.layer == layer && (i == r.open.last || i == r.open.first-1) {
+		r.open.first, r.open.last = min(r.open.first, i), max(r.open.last, i+1)
+		return
+	}
+	r.flush()
+	r.open = run{i, i + 1, layer, 0}
+}
+
+// flush makes a task of what is open: whatever comes next must not overtake it.
+func (r *recorder) flush() {
+	r.flushCopies()
+	if o := r.open; o.last > o.first {
+		r.open = run{}
+		o.work = r.works.compute(r.model, o, r.back, r.adds)
+		r.adds = r.adds[:0]
+		r.compute(o)
+	}
+}
+
+// wholePass emits all layers of the present pass.
+func (r *recorder) wholePass(c int) {
+	runs := r.forward[c]
+	if r.back {
+		runs = r.backward[c]
+	}
+	for i := range runs {
+		r.compute(runs[i])
+	}
+}
+
+// compute emits one run on main.
+func (r *recorder) compute(o run) {
+	kind := Forward
+	if r.back {
+		kind = Backward
+	}
+	t := r.emit(mainStream, kind, o.work, sched.None)
+	l := &r.rec.Labels[t]
+	l.Layer, l.Module = o.layer, [2]int16{int16(o.first), int16(o.last)}
+	if !r.started && !r.back {
+		r.started = true
+		r.starts = append(r.starts, t)
+	}
+}
+
+// emit appends a task to local stream s.
+func (r *recorder) emit(s int, kind Kind, work WorkID, comm sched.CommID) sched.TaskID {
+	p := &r.rec.Program
+	t := sched.TaskID(len(p.Tasks))
+	st := &r.streams[s]
+	from := int32(len(p.Deps))
+	for o := range r.streams {
+		if d := st.knows[o]; d > st.deps[o] && d > r.synced && o != s {
+			st.deps[o] = d
+			p.Deps = append(p.Deps, d)
+		}
+	}
+	parts := int32(len(p.Parts))
+	p.Tasks = append(p.Tasks, sched.Task{
+		Stream: st.id, Comm: comm, Deps: [2]int32{from, int32(len(p.Deps))}, Messages: [2]int32{parts, parts},
+	})
+	b := int32(len(r.rec.BucketIDs))
+	r.rec.Labels = append(r.rec.Labels, Label{
+		Kind: kind, Chunk: r.chunk, Stage: int16(r.device), Layer: -1, Step: r.step, Micro: r.micro,
+		Work: work, Buckets: [2]int32{b, b},
+	})
+	st.tail, st.knows[s] = t, t
+	return t
+}
+
+// host appends a task on the host itself, which blocks it: for the end of task dep, or, with dep
+// None, of everything that was issued on the device.
+func (r *recorder) host(dep sched.TaskID) {
+	p := &r.rec.Program
+	from := int32(len(p.Deps))
+	if dep != sched.None {
+		p.Deps = append(p.Deps, dep)
+	}
+	parts := int32(len(p.Parts))
+	p.Tasks = append(p.Tasks, sched.Task{
+		Stream: sched.StreamID(r.device), Comm: sched.None, Drain: dep == sched.None,
+		Deps: [2]int32{from, int32(len(p.Deps))}, Messages: [2]int32{parts, parts},
+	})
+	b := int32(len(r.rec.BucketIDs))
+	r.rec.Labels = append(r.rec.Labels, Label{
+		Kind: HostSync, Chunk: -1, Stage: int16(r.device), Layer: -1, Step: r.step, Micro: -1,
+		Work: r.syncWork, Buckets: [2]int32{b, b},
+	})
+}
+
+// hostSync makes the host wait for the whole device. What it issues later starts after
+// everything issued before, without dependencies.
+func (r *recorder) hostSync() {
+	r.flush()
+	r.host(sched.None)
+	r.synced = sched.TaskID(len(r.rec.Program.Tasks) - 1)
+}
+
+// wait makes local stream s wait for all that is queued on local stream on.
+func (r *recorder) wait(s, on int) {
+	if on == mainStream {
+		r.flush()
+	}
+	a, b := &r.streams[s], &r.streams[on]
+	for o := range r.streams {
+		if d := b.knows[o]; d > a.knows[o] {
+			if s == mainStream && o != mainStream {
+				r.flush() // what is open does not wait
+			}
+			a.knows[o] = d
+		}
+	}
+}
+
+// buckets gives the last task its bucket ids.
+func (r *recorder) buckets(ids ...bucket.ID) {
+	r.rec.BucketIDs = append(r.rec.BucketIDs, ids...)
+	r.rec.Labels[len(r.rec.Labels)-1].Buckets[1] = int32(len(r.rec.BucketIDs))
+}
+
+// local returns the local stream of an optimizer's stream.
+func local(s optim.Stream) int {
+	if s == optim.Main {
+		return mainStream
+	}
+	return firstComm + int(s) - int(optim.Comm)
+}
+
+// comm returns the rank's communicator of a group.
+func (r *recorder) comm(g optim.Group) sched.CommID {
+	return sched.CommID(r.device*numComms + int32(g))
+}
