@@ -29,6 +29,9 @@ const (
 	Status      = "status"
 	TabBuckets  = "tab-buckets"
 	TabDiff     = "tab-differences"
+	TabFour     = "tab-versions" // the four framework versions
+	TabColls    = "tab-collectives"
+	CollTable   = "collective-table"
 	Buckets     = "buckets"        // the bucket picture
 	BucketTable = "bucket-table"   // the same as a table
 	DiffTable   = "diff-table"     // table of differences of Compare
@@ -50,6 +53,7 @@ const (
 	Overlap     = "figure-overlap"
 	Memory      = "figure-memory"
 	Utilisation = "figure-utilisation"
+	Amax        = "figure-amax"
 )
 
 // Data attributes.
@@ -83,6 +87,6 @@ const (
 	EventDocChange  = "doc-change"  // the visitor changed the text; detail is the new text
 	EventDocSubmit  = "doc-submit"  // Ctrl+Enter
 	PropValue       = "value"       // string, get and set; setting fires no event
-	PropDiagnostics = "diagnostics" // JSON array of {line, col, endLine, endCol, severity, message}; 1-based
-	PropCompletions = "completions" // JSON array of {label, detail, info}
+	PropDiagnostics = "diagnostics" // JSON array of importer.Diagnostic
+	PropCompletions = "completions" // JSON array of {path, detail, info}
 )
