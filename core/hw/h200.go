@@ -36,6 +36,7 @@ var h200 = Curves{
 		Softmax:          stream(3.841, 3.148, 2.118),
 		Scatter:          stream(30, 0.105, 0.105),
 	},
+	Power: powers[Hopper],
 	Multi: [NumMultiTensor]ChunkCurve{
 		AdamUpdate:  chunk(2.929, 19.38, 3.755, 1.126),
 		SquaredNorm: chunk(6.569, 5.53, 4.644, 1.914),

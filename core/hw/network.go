@@ -10,8 +10,11 @@ type Network struct {
 	PerGPU units.BytesPerSecond
 	// Efficiency is the part of the line rate that collectives reach with large messages.
 	Efficiency float64
-	// Hop multiplies NCCL's own figures for one step over InfiniBand (collectives.go).
-	Hop     float64
+	// Hop multiplies NCCL's own latencies of a step over InfiniBand (fabric.go), so that small
+	// all-reduces over two nodes take what the network's table says.
+	Hop float64
+	// NoLL128: NCCL does without its protocol of that name, as on networks that are not InfiniBand.
+	NoLL128 bool
 	Sources []Source
 }
 
@@ -33,7 +36,7 @@ var Networks = []Network{
 		Sources: []Source{{"rate", stas}, {"efficiency", ndrRate}},
 	},
 	{
-		ID: "efa-p5", Name: "AWS p5 EFA, 32 x 100 Gb/s per node", PerGPU: 50 * gb, Efficiency: 0.94, Hop: 3,
+		ID: "efa-p5", Name: "AWS p5 EFA, 32 x 100 Gb/s per node", PerGPU: 50 * gb, Efficiency: 0.94, Hop: 5, NoLL128: true,
 		Sources: []Source{{"rate", stas}, {"step", awsTests + ": small all-reduces over 2 nodes take 69 us"}},
 	},
 	{
@@ -41,7 +44,7 @@ var Networks = []Network{
 		Sources: []Source{{"rate", hdrPort}, {"efficiency", "https://github.com/NVIDIA/nccl/issues/1048 (24 of 25 GB/s)"}},
 	},
 	{
-		ID: "tcpx-a3mega", Name: "Google A3 Mega, 8 x 200 Gb/s per node", PerGPU: 25 * gb, Efficiency: 0.85, Hop: 6,
+		ID: "tcpx-a3mega", Name: "Google A3 Mega, 8 x 200 Gb/s per node", PerGPU: 25 * gb, Efficiency: 0.94, Hop: 10, NoLL128: true,
 		Sources: []Source{{"rate", stas}, {"efficiency, step", "all-reduce table of two A3 Mega nodes"}},
 	},
 	{
@@ -49,7 +52,7 @@ var Networks = []Network{
 		Sources: []Source{{"rate", "https://github.com/NVIDIA/nccl/issues/652"}, {"efficiency", "that of HDR"}},
 	},
 	{
-		ID: "efa-p4d", Name: "AWS p4d EFA, 4 x 100 Gb/s per node", PerGPU: 6.25 * gb, Efficiency: 0.8, Hop: 8,
+		ID: "efa-p4d", Name: "AWS p4d EFA, 4 x 100 Gb/s per node", PerGPU: 6.25 * gb, Efficiency: 0.94, Hop: 14, NoLL128: true,
 		Sources: []Source{{"rate", stas}, {"efficiency, step", awsTests}},
 	},
 }
