@@ -44,6 +44,8 @@ type Kernel struct {
 	Scatter bool // TensorComm: reduce-scatter (neither: all-reduce)
 	Beside  bool // TensorComm: runs beside the kernel that follows it
 
+	Backend hw.Backend // flash: the implementation
+
 	// Ring is the number of context-parallel ranks among which keys and values go round, beside
 	// a flash kernel; 0 or 1: none. Bytes is what each step sends.
 	Ring int

@@ -300,7 +300,7 @@ func (l *lister) rope(name string) {
 func (l *lister) flash(name string, kind KernelKind) {
 	c, cp := l.c, max(l.e.CP, 1)
 	heads := l.e.Micro * c.Heads / l.tp
-	k := Kernel{Name: l.prefix + name, Kind: kind, M: heads, N: max(c.Seq/cp, 1), K: c.KVChannels, DType: c.DType}
+	k := Kernel{Name: l.prefix + name, Kind: kind, M: heads, N: max(c.Seq/cp, 1), K: c.KVChannels, DType: c.DType, Backend: l.e.Attention}
 	k.FLOPs = hw.FlashFLOPs(heads, c.Seq, c.KVChannels, kind == FlashBackward) / units.FLOPs(cp)
 	if cp > 1 {
 		k.Ring = int(cp)
