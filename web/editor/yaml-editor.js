@@ -10,10 +10,11 @@
 //   reveal(line) puts the cursor on a line and scrolls it into view.
 //
 // Events: doc-change (the visitor changed the text; detail is the text), doc-submit (Ctrl+Enter),
-// doc-cursor (detail is the line).
+// doc-cursor (detail is the line), doc-undo and doc-redo (cancelable: a page with a history of its
+// own prevents the default).
 import { EditorView, keymap, lineNumbers, highlightActiveLine, highlightActiveLineGutter, highlightSpecialChars, drawSelection, placeholder } from "@codemirror/view";
 import { EditorState, Compartment, Annotation } from "@codemirror/state";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, indentWithTab, undo, redo } from "@codemirror/commands";
 import { StreamLanguage, syntaxHighlighting, HighlightStyle, indentUnit, foldGutter, foldService, foldKeymap } from "@codemirror/language";
 import { setDiagnostics, lintGutter, lintKeymap } from "@codemirror/lint";
 import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
@@ -114,7 +115,9 @@ class YamlEditor extends HTMLElement {
       autocompletion({ override: [(at) => completeKeys(at, this.#keys)], icons: false }),
       keymap.of([
         { key: "Mod-Enter", run: () => { this.#tell("doc-submit", this.value); return true; } },
-        ...completionKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...lintKeymap, ...defaultKeymap,
+        { key: "Mod-z", run: (view) => this.#back("doc-undo", undo, view), shift: (view) => this.#back("doc-redo", redo, view), preventDefault: true },
+        { key: "Mod-y", run: (view) => this.#back("doc-redo", redo, view), preventDefault: true },
+        ...completionKeymap, ...searchKeymap, ...foldKeymap, ...lintKeymap, ...defaultKeymap,
       ]),
       // Tab leaves the editor unless text is selected: a keyboard user must get out (WCAG 2.1.2).
       keymap.of([{ key: "Tab", run: (view) => !view.state.selection.main.empty && indentWithTab.run(view), shift: (view) => !view.state.selection.main.empty && indentWithTab.shift(view) }]),
@@ -134,7 +137,13 @@ class YamlEditor extends HTMLElement {
   }
 
   #tell(name, detail) {
-    this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true }));
+    return this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, cancelable: true }));
+  }
+
+  // #back leaves a step in history to the page when it has one; the key is done with either way.
+  #back(name, own, view) {
+    if (this.#tell(name)) own(view);
+    return true;
   }
 
   get value() { return this.#view ? this.#view.state.doc.toString() : this.#text; }

@@ -86,6 +86,8 @@ const (
 	EditorTag       = "yaml-editor"
 	EventDocChange  = "doc-change"  // the visitor changed the text; detail is the new text
 	EventDocSubmit  = "doc-submit"  // Ctrl+Enter
+	EventDocUndo    = "doc-undo"    // Ctrl+Z in the editor; preventDefault keeps the editor's own history out
+	EventDocRedo    = "doc-redo"    // Ctrl+Shift+Z, Ctrl+Y; the same
 	PropValue       = "value"       // string, get and set; setting fires no event
 	PropDiagnostics = "diagnostics" // JSON array of importer.Diagnostic
 	PropCompletions = "completions" // JSON array of {path, detail, info}
