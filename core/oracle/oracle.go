@@ -27,7 +27,7 @@ type Kind struct {
 var Kinds = []Kind{
 	{"layout", isLayout, CheckLayout},
 	{"trace", isTrace, CheckTrace},
-	{"pipeline", isPipeline, nil},
+	{"pipeline", isPipeline, CheckPipeline},
 	{"numerics", has("case", "init_params_fp32", "grads_fp32"), nil},
 	{"fp8 decode", has("decode_e4m3fn_fp32"), nil},
 	{"megatron-core layout", has("case", "chunks", "resolved_bucket_size"), nil},

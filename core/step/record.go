@@ -72,7 +72,7 @@ func RunStage(in StageInput, cfg Config, rp Replay) error {
 	}
 	r := newRunner(in, &cfg)
 	r.obs, r.order, r.world = rp.Observer, rp.Order, rp.World
-	r.rec = newRecorder(newShared(m.PP, len(m.Chunks), &cfg, rp.Steps, 0), m, &cfg)
+	r.rec = newRecorder(newShared(m.PP, len(m.Chunks), &cfg, 0, 0), m, &cfg)
 	loss := noLoss
 	switch rp.Rank {
 	case rp.World - 1:
