@@ -50,7 +50,7 @@ func randomOptions(r *rand.Rand, s *model.Stage) Options {
 // What must hold of every layout holds of random ones of every version.
 func TestLayoutInvariants(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 8221))
-	for i := range 300 {
+	for i := range 150 {
 		s := randomStage(t, r)
 		o := randomOptions(r, s)
 		l, err := BuildNeMo(o, s)
@@ -125,7 +125,7 @@ func checkLayout(t *testing.T, l *Layout, what string) {
 // Plain Apex, placed in random order with explicit lists in between.
 func TestPlainLayoutInvariants(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1771))
-	for i := range 200 {
+	for i := range 100 {
 		sizes := make([]units.Elems, 1+r.IntN(20))
 		for p := range sizes {
 			sizes[p] = units.Elems(r.IntN(400))
@@ -149,7 +149,7 @@ func TestPlainLayoutInvariants(t *testing.T) {
 // After PR #8221 the buckets of each list hold or wait for all of it.
 func TestLinkedBuckets(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8221))
-	for range 100 {
+	for range 60 {
 		s := randomStage(t, r)
 		o := randomOptions(r, s)
 		o.NewNeMo = true
@@ -199,7 +199,7 @@ func nonEmpty(lists [][]bucket.ParamID) int {
 // NeMo PR #9408: with virtual stages one set of linked buckets for each chunk, else no change.
 func TestStageBuckets(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 9408))
-	for range 200 {
+	for range 80 {
 		s := randomStage(t, r)
 		o := randomOptions(r, s)
 		o.NewNeMo = true
@@ -230,7 +230,7 @@ func TestStageBuckets(t *testing.T) {
 // its own no longer has.
 func TestFP32EmbeddingGrads(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 8792))
-	for range 200 {
+	for range 80 {
 		s := randomStage(t, r)
 		o := randomOptions(r, s)
 		o.Later.FP32EmbeddingGrads = false

@@ -48,7 +48,7 @@ func TestGroups(t *testing.T) {
 // Groups of one kind cut the ranks into disjoint sets, and placements count what a list counts.
 func TestGroupsPartitionRanks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range 50 {
 		g := Grid{TP: 1 + r.IntN(5), CP: 1 + r.IntN(3), DP: 1 + r.IntN(6), PP: 1 + r.IntN(4), PerNode: 1 + r.IntN(9)}
 		divisors := []int{}
 		for d := 1; d <= g.Process(); d++ {
