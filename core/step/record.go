@@ -16,7 +16,10 @@ const wholeSteps = 2
 //
 // Tasks are listed stage by stage. Dependencies point backwards, but for collectives between
 // stages, which depend on what every stage contributes.
-func Record(stages []StageInput, cfg Config) (*Recording, error) {
+func Record(stages []StageInput, cfg Config) (*Recording, error) { return record(stages, cfg, nil) }
+
+// record is Record with an observer of all stages, under which no pass is shortened.
+func record(stages []StageInput, cfg Config, watch Observer) (*Recording, error) {
 	if err := checkStages(stages, &cfg); err != nil {
 		return nil, err
 	}
@@ -35,9 +38,9 @@ func Record(stages []StageInput, cfg Config) (*Recording, error) {
 			loss = sendsLoss
 		}
 		r := newRunner(stages[p], &cfg)
-		r.rec = newRecorder(s, stages[p].Model, &cfg)
-		if r.opt, err = stages[p].New(r.rec, nil); err != nil {
-			return nil, err
+		r.rec, r.obs = newRecorder(s, stages[p].Model, &cfg), watch
+		if err := r.build(stages[p]); err != nil {
+			return nil, fmt.Errorf("pipeline stage %d: %w", p, err)
 		}
 		r.tailCall = true
 		for k := range wholeSteps + 1 {
@@ -52,6 +55,16 @@ func Record(stages []StageInput, cfg Config) (*Recording, error) {
 		return nil, err
 	}
 	return s.rec, nil
+}
+
+// build makes the stage's optimizer.
+func (r *runner) build(in StageInput) (err error) {
+	var obs optim.Observer
+	if r.obs != nil {
+		obs = r
+	}
+	r.opt, err = in.New(r.rec, obs)
+	return err
 }
 
 // Replay says what of a stage to run, and who watches.
@@ -80,12 +93,7 @@ func RunStage(in StageInput, cfg Config, rp Replay) error {
 	case 0:
 		loss = receivesLoss
 	}
-	var obs optim.Observer
-	if rp.Observer != nil {
-		obs = r
-	}
-	var err error
-	if r.opt, err = in.New(r.rec, obs); err != nil {
+	if err := r.build(in); err != nil {
 		return err
 	}
 	for k := range rp.Steps + 1 {

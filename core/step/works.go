@@ -3,7 +3,6 @@ package step
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"distopt/core/model"
 )
@@ -50,7 +49,8 @@ func (in *interner) intern(w Work) WorkID {
 		return id
 	}
 	id := WorkID(len(in.rec.Works))
-	w.Kernels, w.Passes = slices.Clone(w.Kernels), slices.Clone(w.Passes)
+	w.Kernels = append([]model.Kernel(nil), w.Kernels...)
+	w.Passes = append([]model.Pass(nil), w.Passes...)
 	in.rec.Works = append(in.rec.Works, w)
 	in.ids[string(k)] = id
 	return id
