@@ -177,14 +177,15 @@ func (s *Sharded) ZeroGrad() {
 	s.table, s.syncing, s.filled = s.table[:0], s.syncing[:0], s.filled[:0]
 	s.partial, s.ungiven = 0, 0
 	s.normCached = false
-	zero := optim.Zero{}
 	if o.ContiguousGradBuffer {
 		for id := range s.grads {
 			s.table = append(s.table, bucket.ID(id))
 		}
-		for _, b := range s.l.Buffers() {
-			zero.Buffers++
-			zero.Bytes += bytesOf(b.Length, b.DTypes.GradSync)
+		if s.w.zero.Buffers == 0 {
+			for _, b := range s.l.Buffers() {
+				s.w.zero.Buffers++
+				s.w.zero.Bytes += bytesOf(b.Length, b.DTypes.GradSync)
+			}
 		}
 	}
 	for p := range s.params {
@@ -196,7 +197,7 @@ func (s *Sharded) ZeroGrad() {
 			s.ungiven++
 		}
 	}
-	s.rt.ZeroGrad(&zero)
+	s.rt.ZeroGrad(&s.w.zero)
 }
 
 // NoSync enters or leaves the context of microbatches that do not synchronize.

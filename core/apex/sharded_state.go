@@ -70,6 +70,7 @@ type scratch struct {
 	pack       optim.Copy
 	mark       uint32 // of gather buckets already taken
 
+	zero         optim.Zero
 	collective   optim.Collective
 	accumulation optim.Accumulation
 	kept         optim.Kept
