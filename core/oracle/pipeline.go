@@ -133,7 +133,7 @@ func (p *pipeline) read(events []json.RawMessage) error {
 		}
 		p.want = append(p.want, fields)
 		if name := itemName(fields); name != "" {
-			key := passKey{number(fields["s"]), number(fields["m"]), number(fields["c"]), fields["ph"] == string(step.InBwd)}
+			key := passKey{number(fields["s"]), number(fields["m"]), number(fields["c"]), fields["ph"] == step.InBwd.String()}
 			if p.places[key] == nil {
 				p.places[key] = map[string]int{}
 			}
@@ -273,7 +273,7 @@ func (p *pipeline) document(at step.At, e *optim.Event) map[string]any {
 	case "recv_loss":
 		d["from"] = e.Peer
 	}
-	d["ph"] = string(at.Phase)
+	d["ph"] = at.Phase.String()
 	for key, n := range map[string]int{"s": at.Step, "m": e.Micro, "c": e.Chunk} {
 		if n >= 0 {
 			d[key] = n

@@ -40,10 +40,9 @@ func BenchmarkRecordLargest(b *testing.B) {
 		}}
 	}
 	cfg := Config{Microbatches: 512, Activation: 2048 / 8 * 25600, DType: dtype.BF16, GradSync: dtype.BF16, BatchP2P: true}
-	tasks := 0
+	tasks, rec := 0, &Recording{}
 	for b.Loop() {
-		rec, err := Record(in, cfg)
-		require.NoError(b, err)
+		require.NoError(b, RecordInto(rec, in, cfg))
 		tasks = len(rec.Program.Tasks)
 		if b.N == 1 {
 			b.Logf("%d tasks, %d works, %d messages, %d deps", tasks, len(rec.Works), len(rec.Program.Messages), len(rec.Program.Deps))

@@ -9,20 +9,25 @@ type At struct {
 	Micro, Chunk int // -1: none
 }
 
-// Phase is a part of a step, in the words of the reference traces.
-type Phase string
+// Phase is a part of a step.
+type Phase uint8
 
 // The phases.
 const (
-	Init     Phase = "init"
-	Begin    Phase = "begin"     // gradients cleared, embeddings touched
-	InFwd    Phase = "fwd"       // inside a forward step
-	InBwd    Phase = "bwd"       // inside a backward step
-	Pipe     Phase = "pipe"      // in the schedule, outside both
-	AfterBwd Phase = "after_bwd" // between the schedule and clipping
-	Clip     Phase = "clip"
-	Opt      Phase = "opt" // the optimizer's step
+	Init     Phase = iota
+	Begin          // gradients cleared, embeddings touched
+	InFwd          // inside a forward step
+	InBwd          // inside a backward step
+	Pipe           // in the schedule, outside both
+	AfterBwd       // between the schedule and clipping
+	Clip
+	Opt // the optimizer's step
 )
+
+var phaseNames = [...]string{"init", "begin", "fwd", "bwd", "pipe", "after_bwd", "clip", "opt"}
+
+// String returns the word of the reference traces.
+func (p Phase) String() string { return phaseNames[p] }
 
 // Observer sees every event of a stage, those of its optimizer included. An event's Micro and
 // Chunk are filled in; a message's are those of the tensor that travels.
@@ -61,7 +66,7 @@ func (r *runner) messageEvent(m message, batch, request int) {
 	if r.obs != nil {
 		r.obs.Event(r.at, &optim.Event{
 			Op: m.op(), Param: -1, N: int64(r.cfg.Activation), Bytes: int64(r.cfg.messageBytes()),
-			Micro: m.micro, Chunk: m.chunk, Batch: batch, Request: request,
+			Micro: int(m.micro), Chunk: int(m.chunk), Batch: batch, Request: request,
 		})
 	}
 }

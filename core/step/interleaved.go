@@ -97,29 +97,52 @@ func (r *runner) backwardIteration(k, total int) {
 // group is the number of iterations in which stages microbatches pass all chunks.
 func (r *runner) group() int { return r.stages * len(r.chunks) }
 
-func (r *runner) micro(k int) int    { return k/r.group()*r.stages + k%r.stages }
-func (r *runner) fwdChunk(k int) int { return k % r.group() / r.stages }
-func (r *runner) bwdChunk(k int) int { return len(r.chunks) - 1 - r.fwdChunk(k) }
+func (r *runner) micro(k int) int    { return int(r.iterations[k].micro) }
+func (r *runner) fwdChunk(k int) int { return int(r.iterations[k].chunk) }
+func (r *runner) bwdChunk(k int) int { return len(r.chunks) - 1 - int(r.iterations[k].chunk) }
+
+// iteration is what every stage does at a place of the interleaved order. A forward iteration of
+// chunk c is a backward one of the chunk that is as far from the end.
+type iteration struct {
+	micro int32
+	chunk int32
+}
+
+// iterations lists the interleaved order of a step; without virtual stages there is none.
+func iterations(stages, chunks, micros int) []iteration {
+	if chunks == 1 {
+		return nil
+	}
+	list := make([]iteration, 0, micros*chunks)
+	for first := 0; first < micros; first += stages {
+		for c := range chunks {
+			for i := range stages {
+				list = append(list, iteration{int32(first + i), int32(c)})
+			}
+		}
+	}
+	return list
+}
 
 // firstOfChunk reports whether iteration k is the first one of its chunk.
 func (r *runner) firstOfChunk(k int) bool { return k < r.group() && k%r.stages == 0 }
 
 // lastOfChunk reports whether iteration k is the last one of its chunk.
 func (r *runner) lastOfChunk(k, total int) bool {
-	return k/r.group() == total/r.group()-1 && k%r.stages == r.stages-1
+	return k >= total-r.group() && k%r.stages == r.stages-1
 }
 
 // nextInput and nextGradient receive for forward or backward iteration k, sentOutput and
 // sentGradient send what it made.
 func (r *runner) nextInput(k int) message {
-	if k >= r.cfg.Microbatches*len(r.chunks) {
+	if k >= len(r.iterations) {
 		return message{}
 	}
 	return r.recvForward(r.micro(k), r.fwdChunk(k))
 }
 
 func (r *runner) nextGradient(k int) message {
-	if k >= r.cfg.Microbatches*len(r.chunks) {
+	if k >= len(r.iterations) {
 		return message{}
 	}
 	return r.recvBackward(r.micro(k), r.bwdChunk(k))

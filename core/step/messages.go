@@ -28,43 +28,58 @@ type shared struct {
 // numComms is the number of communicators of a device, one per optim.Group.
 const numComms = 5
 
-func newShared(stages, chunks int, cfg *Config, steps, tasks int) *shared {
+// newShared makes rec ready to be recorded into, for about so many tasks.
+func newShared(rec *Recording, stages, chunks int, cfg *Config, steps, tasks int) *shared {
 	s := &shared{
-		rec: &Recording{}, stages: stages, steps: steps, micros: cfg.Microbatches, edges: stages*chunks - 1,
+		rec: rec, stages: stages, steps: steps, micros: cfg.Microbatches, edges: stages*chunks - 1,
 		perDevice: firstComm + max(cfg.CommStreams, 1),
 	}
-	s.works.init(s.rec)
-	s.syncWork = s.works.intern(Work{Kind: HostSync})
-	p := &s.rec.Program
-	p.Devices, p.Comms = stages, stages*numComms
-	p.Tasks = make([]sched.Task, 0, tasks)
-	s.rec.Labels = make([]Label, 0, tasks)
-	p.Streams = make([]sched.Stream, stages*(1+s.perDevice))
-	for i := range p.Streams {
-		if i < stages {
-			p.Streams[i].Device = int32(i)
-		} else {
-			p.Streams[i].Device = int32((i - stages) / s.perDevice)
-		}
-	}
+	messages := 0
 	if stages > 1 {
-		s.late = map[int64]sched.MessageID{}
-		for n := 1; n < len(s.messageWork); n++ {
-			s.messageWork[n] = s.works.intern(Work{
-				Kind: Exchange, Op: OpSend, Bytes: units.Bytes(n) * cfg.messageBytes(), Count: n, Group: Pipeline, DType: cfg.DType,
-			})
-		}
-		n := steps * 2 * s.micros * s.edges
-		p.Messages = make([]sched.Message, n, n+8*stages)
-		s.rec.MessageWork = make([]WorkID, n, n+8*stages)
-		p.Parts = make([]sched.MessageID, 0, 2*n+16*stages)
-		p.Deps = make([]sched.TaskID, 0, 3*n+100*stages)
-		for i := range p.Messages {
-			p.Messages[i] = sched.Message{From: sched.None, To: sched.None}
-			s.rec.MessageWork[i] = s.messageWork[1]
-		}
+		messages = steps * 2 * s.micros * s.edges
+	}
+	p := &rec.Program
+	*rec = Recording{
+		Program: sched.Program{
+			Devices: stages, Comms: stages * numComms,
+			Streams:  empty(p.Streams, stages*(1+s.perDevice)),
+			Tasks:    empty(p.Tasks, tasks),
+			Deps:     empty(p.Deps, tasks/2),
+			Parts:    empty(p.Parts, 2*messages+16*stages),
+			Messages: empty(p.Messages, messages+8*stages),
+		},
+		Labels:      empty(rec.Labels, tasks),
+		Works:       empty(rec.Works, 0),
+		BucketIDs:   empty(rec.BucketIDs, 0),
+		MessageWork: empty(rec.MessageWork, messages+8*stages),
+		StepStart:   make([][]sched.TaskID, stages),
+	}
+	for d := range stages {
+		p.Streams = append(p.Streams, sched.Stream{Device: int32(d)})
+	}
+	for i := range stages * s.perDevice {
+		p.Streams = append(p.Streams, sched.Stream{Device: int32(i / s.perDevice)})
+	}
+	s.works.init(rec)
+	s.syncWork = s.works.intern(Work{Kind: HostSync})
+	for n := 1; n < len(s.messageWork); n++ {
+		s.messageWork[n] = s.works.intern(Work{
+			Kind: Exchange, Op: OpSend, Bytes: units.Bytes(n) * cfg.messageBytes(), Count: n, Group: Pipeline, DType: cfg.DType,
+		})
+	}
+	s.late = map[int64]sched.MessageID{}
+	for range messages {
+		s.newMessage(s.messageWork[1])
 	}
 	return s
+}
+
+// empty returns a slice without elements that has room for n, in old's memory if that suffices.
+func empty[T any](old []T, n int) []T {
+	if cap(old) >= n {
+		return old[:0]
+	}
+	return make([]T, 0, n)
 }
 
 // newMessage appends a message whose ends are not known yet.
@@ -105,15 +120,24 @@ func (r *recorder) part(t sched.TaskID, id sched.MessageID, send bool) {
 	}
 }
 
-// batch records one batched call: one task, for which main waits.
+// batch records one batched call: one task, then the host waits for the device, and so does
+// everything that it issues later.
 func (r *recorder) batch(h *runner, messages []message) {
-	r.exchange(h, prevStream, messages)
-	r.wait(mainStream, prevStream)
+	n := 0
+	for i := range messages {
+		if messages[i].exists {
+			n++
+		}
+	}
+	if n > 0 {
+		r.exchange(h, prevStream, messages, n)
+	}
+	r.hostSync()
 }
 
 // single records one send or receive of its own, on the stream of that pair of stages.
 func (r *recorder) single(h *runner, m message) sched.TaskID {
-	return r.exchange(h, r.pairStream(m.next()), []message{m})
+	return r.exchange(h, r.pairStream(m.next()), []message{m}, 1)
 }
 
 // pairStream returns the stream of messages with the next or the previous stage. Of two stages,
@@ -125,19 +149,35 @@ func (r *recorder) pairStream(next bool) int {
 	return prevStream
 }
 
-// exchange emits a task with messages, after everything on main.
-func (r *recorder) exchange(h *runner, s int, messages []message) sched.TaskID {
+// exchange emits a task with n messages, after everything on main.
+func (r *recorder) exchange(h *runner, s int, messages []message, n int) sched.TaskID {
 	r.wait(s, mainStream)
-	t := r.emit(s, Exchange, r.messageWork[len(messages)], sched.None)
-	l := &r.rec.Labels[t]
-	l.Micro, l.Chunk = int32(messages[0].micro), int8(messages[0].chunk)
-	for _, m := range messages {
-		edge := h.virtual(m.chunk)
+	t := r.emit(s, Exchange, r.messageWork[n], sched.None)
+	p := &r.rec.Program
+	first := true
+	for i := range messages {
+		m := &messages[i]
+		if !m.exists {
+			continue
+		}
+		if first {
+			first = false
+			l := &r.rec.Labels[t]
+			l.Micro, l.Chunk = m.micro, int8(m.chunk)
+		}
+		edge := h.virtual(int(m.chunk))
 		if !m.next() {
 			edge--
 		}
-		r.part(t, r.id(int(r.step), m.backward, m.micro, edge), m.send)
+		id := r.id(int(r.step), m.backward, int(m.micro), edge)
+		p.Parts = append(p.Parts, id)
+		if m.send {
+			p.Messages[id].From = t
+		} else {
+			p.Messages[id].To = t
+		}
 	}
+	p.Tasks[t].Messages[1] = int32(len(p.Parts))
 	return t
 }
 

@@ -12,8 +12,8 @@ type message struct {
 	exists   bool // false at the ends of the pipeline
 	backward bool
 	send     bool
-	micro    int
-	chunk    int
+	micro    int32
+	chunk    int32
 }
 
 func (m message) op() optim.Op {
@@ -35,19 +35,19 @@ func (m message) next() bool { return m.send != m.backward }
 func (r *runner) virtual(c int) int { return c*r.stages + r.stage }
 
 func (r *runner) recvForward(micro, chunk int) message {
-	return message{exists: r.virtual(chunk) > 0, micro: micro, chunk: chunk}
+	return message{exists: r.virtual(chunk) > 0, micro: int32(micro), chunk: int32(chunk)}
 }
 
 func (r *runner) sendForward(micro, chunk int) message {
-	return message{exists: r.virtual(chunk) < r.group()-1, send: true, micro: micro, chunk: chunk}
+	return message{exists: r.virtual(chunk) < r.group()-1, send: true, micro: int32(micro), chunk: int32(chunk)}
 }
 
 func (r *runner) recvBackward(micro, chunk int) message {
-	return message{exists: r.virtual(chunk) < r.group()-1, backward: true, micro: micro, chunk: chunk}
+	return message{exists: r.virtual(chunk) < r.group()-1, backward: true, micro: int32(micro), chunk: int32(chunk)}
 }
 
 func (r *runner) sendBackward(micro, chunk int) message {
-	return message{exists: r.virtual(chunk) > 0, backward: true, send: true, micro: micro, chunk: chunk}
+	return message{exists: r.virtual(chunk) > 0, backward: true, send: true, micro: int32(micro), chunk: int32(chunk)}
 }
 
 // messageBytes returns the size of every message.
@@ -90,23 +90,25 @@ func (r *runner) exchangeAlways(messages ...message) {
 		r.wait(&now)
 		return
 	}
-	n := 0
+	if r.obs != nil {
+		r.batchEvents(messages)
+	}
+	r.rec.batch(r, messages)
+	r.afterCall()
+}
+
+func (r *runner) batchEvents(messages []message) {
+	first := true
 	for _, m := range messages {
 		if m.exists {
-			messages[n] = m
-			n++
-		}
-	}
-	if messages = messages[:n]; n > 0 {
-		r.batch++
-		for _, m := range messages {
+			if first {
+				r.batch++
+				first = false
+			}
 			r.messageEvent(m, r.batch, 0)
 		}
-		r.rec.batch(r, messages)
 	}
 	r.event("device_sync")
-	r.rec.hostSync()
-	r.afterCall()
 }
 
 // start issues messages one by one. Even stages send before they receive, odd stages the other

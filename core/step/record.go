@@ -16,19 +16,30 @@ const wholeSteps = 2
 //
 // Tasks are listed stage by stage. Dependencies point backwards, but for collectives between
 // stages, which depend on what every stage contributes.
-func Record(stages []StageInput, cfg Config) (*Recording, error) { return record(stages, cfg, nil) }
-
-// record is Record with an observer of all stages, under which no pass is shortened.
-func record(stages []StageInput, cfg Config, watch Observer) (*Recording, error) {
-	if err := checkStages(stages, &cfg); err != nil {
+func Record(stages []StageInput, cfg Config) (*Recording, error) {
+	rec := &Recording{}
+	if err := RecordInto(rec, stages, cfg); err != nil {
 		return nil, err
+	}
+	return rec, nil
+}
+
+// RecordInto is Record into the memory of an earlier recording, whose content is lost.
+func RecordInto(rec *Recording, stages []StageInput, cfg Config) error {
+	return record(rec, stages, cfg, nil)
+}
+
+// record has an observer of all stages, under which no pass is shortened.
+func record(rec *Recording, stages []StageInput, cfg Config, watch Observer) error {
+	if err := checkStages(stages, &cfg); err != nil {
+		return err
 	}
 	tasks, err := estimate(stages, &cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := newShared(len(stages), len(stages[0].Model.Chunks), &cfg, wholeSteps, tasks)
-	s.rec.StepStart = make([][]sched.TaskID, len(stages))
+	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, wholeSteps, tasks)
+	order := iterations(len(stages), len(stages[0].Model.Chunks), cfg.Microbatches)
 	for p := range stages {
 		loss := noLoss
 		switch p {
@@ -38,23 +49,21 @@ func record(stages []StageInput, cfg Config, watch Observer) (*Recording, error)
 			loss = sendsLoss
 		}
 		r := newRunner(stages[p], &cfg)
+		r.iterations = order
 		r.rec, r.obs = newRecorder(s, stages[p].Model, &cfg), watch
 		if err := r.build(stages[p]); err != nil {
-			return nil, fmt.Errorf("pipeline stage %d: %w", p, err)
+			return fmt.Errorf("pipeline stage %d: %w", p, err)
 		}
 		r.tailCall = true
 		for k := range wholeSteps + 1 {
 			r.tail = k == wholeSteps
 			if err := r.step(k, loss); err != nil {
-				return nil, fmt.Errorf("pipeline stage %d, step %d: %w", p, k, err)
+				return fmt.Errorf("pipeline stage %d, step %d: %w", p, k, err)
 			}
 		}
 		s.rec.StepStart[p] = r.rec.starts
 	}
-	if err := s.join(); err != nil {
-		return nil, err
-	}
-	return s.rec, nil
+	return s.join()
 }
 
 // build makes the stage's optimizer.
@@ -84,8 +93,9 @@ func RunStage(in StageInput, cfg Config, rp Replay) error {
 		return err
 	}
 	r := newRunner(in, &cfg)
+	r.iterations = iterations(m.PP, len(m.Chunks), cfg.Microbatches)
 	r.obs, r.order, r.world = rp.Observer, rp.Order, rp.World
-	r.rec = newRecorder(newShared(m.PP, len(m.Chunks), &cfg, 0, 0), m, &cfg)
+	r.rec = newRecorder(newShared(&Recording{}, m.PP, len(m.Chunks), &cfg, 0, 0), m, &cfg)
 	loss := noLoss
 	switch rp.Rank {
 	case rp.World - 1:

@@ -167,15 +167,27 @@ func (r *recorder) flush() {
 	}
 }
 
-// wholePass emits all layers of the present pass.
+// wholePass emits all layers of the present pass. After the first nothing is waited for.
 func (r *recorder) wholePass(c int) {
-	runs := r.forward[c]
+	runs, kind := r.forward[c], Forward
 	if r.back {
-		runs = r.backward[c]
+		runs, kind = r.backward[c], Backward
 	}
-	for i := range runs {
-		r.compute(runs[i])
+	r.compute(runs[0])
+	p := &r.rec.Program
+	deps, parts, buckets := int32(len(p.Deps)), int32(len(p.Parts)), int32(len(r.rec.BucketIDs))
+	main := &r.streams[mainStream]
+	for _, o := range runs[1:] {
+		p.Tasks = append(p.Tasks, sched.Task{
+			Stream: main.id, Comm: sched.None, Deps: [2]int32{deps, deps}, Messages: [2]int32{parts, parts},
+		})
+		r.rec.Labels = append(r.rec.Labels, Label{
+			Kind: kind, Chunk: r.chunk, Stage: int16(r.device), Layer: o.layer, Step: r.step, Micro: r.micro,
+			Work: o.work, Buckets: [2]int32{buckets, buckets}, Module: [2]int16{int16(o.first), int16(o.last)},
+		})
 	}
+	t := sched.TaskID(len(p.Tasks) - 1)
+	main.tail, main.knows[mainStream] = t, t
 }
 
 // compute emits one run on main.

@@ -22,6 +22,8 @@ type runner struct {
 	chunks []chunk
 	synced []bool // chunks whose grad_sync_func was called in this step
 
+	iterations []iteration // of the interleaved schedule
+
 	noSync   bool
 	batch    int // batched calls so far
 	request  int // single requests so far
