@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"distopt/core/optim"
-	"distopt/core/sched"
 )
 
 // wholeSteps are recorded before the tail: the second one is in steady state.
