@@ -75,6 +75,8 @@ type Sharded struct {
 	w scratch
 }
 
+var _ optim.Sharded = (*Sharded)(nil)
+
 // NewSharded returns the optimizer of one rank over a layout. It observes what constructor and
 // setup do (plain Apex broadcasts parameters, NeMo adds up tied weights and builds its buffers).
 func NewSharded(l *Layout, c Config) (*Sharded, error) {

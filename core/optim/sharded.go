@@ -1,10 +1,17 @@
+// Package optim is what every sharded optimizer shares: the calls that a training step makes
+// (Sharded), the effects that it has (Runtime), the events that it reports (Observer), and the
+// statuses of its buckets. A framework's control flow, core/apex first, is written once over them.
+//
+// Sizes are elements or bytes, as their types say. Words and rules follow Apex's
+// DistributedFusedAdam; no type here knows a number of a tensor, or time.
 package optim
 
 import "distopt/core/bucket"
 
 // Sharded is a distributed optimizer as a training step sees it: hooks, callbacks and calls.
-// It decides who is launched when; every effect goes through Runtime, every event to Observer.
-// No method looks at a number or a clock. Parameters are those of one rank, all chunks.
+// It decides who is launched when; every effect goes through Runtime, every event to Observer, the
+// firing of a hook and the two ends of a callback included; NoSync is silent. No method looks at a
+// number or a clock. Parameters are those of one rank, all chunks.
 //
 // A method that meets a state in which the real code raises does nothing and leaves the reason in
 // Err; every later call then does nothing either.
