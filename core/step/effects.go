@@ -3,6 +3,7 @@ package step
 import (
 	"distopt/core/bucket"
 	"distopt/core/dtype"
+	"distopt/core/hw"
 	"distopt/core/model"
 	"distopt/core/optim"
 	"distopt/core/sched"
@@ -31,9 +32,11 @@ func (r *recorder) launch(s optim.Stream, w Work, comm sched.CommID, ids ...buck
 }
 
 // kernels appends a task of kernels on main, unless there are none.
-func (r *recorder) kernels(kind Kind, kernels []model.Kernel, ids ...bucket.ID) {
+func (r *recorder) kernels(kind Kind, kernels []kernelID, ids ...bucket.ID) {
 	if len(kernels) > 0 {
-		r.launch(optim.Main, Work{Kind: kind, Kernels: kernels}, sched.None, ids...)
+		r.flush()
+		r.emit(mainStream, kind, r.works.intern(Work{Kind: kind}, kernels...), sched.None)
+		r.buckets(ids...)
 	}
 }
 
@@ -47,40 +50,46 @@ func (r *recorder) ZeroGrad(z *optim.Zero) {
 // AccumulateGrad adds gradients into buckets: kernels of the backward pass that made them, else a
 // task of their own.
 func (r *recorder) AccumulateGrad(a *optim.Accumulation) {
-	inPass := r.back && (r.accumulating || r.open.last > r.open.first)
 	alone := r.scratch[:0]
-	add := func(p bucket.ParamID, k model.Kernel) {
-		switch {
-		case !inPass:
-			alone = append(alone, k)
-		case r.accumulating:
-			m := r.model.Params[p].Module
-			r.perModule[m] = append(r.perModule[m], k)
-		default:
-			r.adds = append(r.adds, k)
-		}
-	}
 	for i, p := range a.Params {
-		if a.Paths[i] == optim.Fused {
-			continue
+		if a.Paths[i] != optim.Fused {
+			alone = r.add(alone, p, r.addOf[p])
 		}
-		// In place, autograd adds; otherwise the hook does. Either way one kernel reads the
-		// gradient and the sum and writes the sum.
-		q := &r.model.Params[p]
-		sum := r.cfg.GradSync
-		if q.FP32Grads {
-			sum = dtype.FP32
-		}
-		add(p, model.Kernel{
-			Name: "gradient add", Kind: model.MemoryBound, DType: sum, Elems: q.Numel,
-			Bytes: units.Bytes(q.Numel) * (q.DType.Size() + 2*sum.Size()),
-		})
 	}
-	if a.ZeroedBytes > 0 && len(a.Params) > 0 {
-		add(a.Params[0], model.Kernel{Name: "zero gradients", Kind: model.MemoryBound, Bytes: a.ZeroedBytes})
+	if a.ZeroedBytes > 0 {
+		alone = append(alone, r.works.kernel(model.Kernel{
+			Name: "clear bucket", Kind: model.MemoryBound, Pattern: hw.Fill, Bytes: a.ZeroedBytes,
+		}))
 	}
 	r.scratch = alone
 	r.kernels(GradCopy, alone)
+}
+
+// add gives a kernel for the gradient of p to the pass that made it, if it is still open, else to
+// alone.
+func (r *recorder) add(alone []kernelID, p bucket.ParamID, k kernelID) []kernelID {
+	switch {
+	case r.accumulating:
+		m := r.model.Params[p].Module
+		r.perModule[m] = append(r.perModule[m], k)
+	case r.back && r.open.last > r.open.first:
+		r.adds = append(r.adds, k)
+	default:
+		alone = append(alone, k)
+	}
+	return alone
+}
+
+// gradientAdd is the kernel that adds a gradient to the sum in its bucket: in place autograd runs
+// it, otherwise the hook. Either way it reads both and writes one.
+func gradientAdd(p *model.Param, sum dtype.DType) model.Kernel {
+	if p.FP32Grads {
+		sum = dtype.FP32
+	}
+	return model.Kernel{
+		Name: "gradient add", Kind: model.MemoryBound, Pattern: hw.Elementwise, DType: sum,
+		Bytes: units.Bytes(p.Numel) * (p.DType.Size() + 2*sum.Size()),
+	}
 }
 
 // beginAccumulation and endAccumulation enclose the accumulation of a whole chunk's gradients,
@@ -164,10 +173,10 @@ func (r *recorder) AllReduceGrads(g *optim.GradReduction) {
 func (r *recorder) LocalNorm(n *optim.Norm) {
 	ks := r.scratch[:0]
 	for _, k := range n.Kernels {
-		ks = append(ks, model.Kernel{
-			Name: "squared norm", Kind: model.MultiTensor, DType: k.DType, Tensors: k.Tensors, Elems: k.Elems,
-			Bytes: units.Bytes(k.Elems) * k.DType.Size(),
-		})
+		ks = append(ks, r.works.kernel(model.Kernel{
+			Name: "squared norm", Kind: model.MultiTensor, Multi: hw.SquaredNorm, DType: k.DType,
+			Tensors: k.Tensors, PerLaunch: perLaunch(1), Elems: k.Elems, Bytes: units.Bytes(k.Elems) * k.DType.Size(),
+		}))
 	}
 	r.scratch = ks
 	r.kernels(GradNorm, ks)
@@ -202,7 +211,7 @@ func (r *recorder) CheckFinite() bool {
 
 // Adam launches its multi-tensor kernels.
 func (r *recorder) Adam(a *optim.Update) {
-	ks := r.copy(r.scratch[:0], "unscale states", a.Unpack)
+	ks := r.appendCopies(r.scratch[:0], "unscale states", a.Unpack, 0)
 	for i := range a.Launches {
 		l := &a.Launches[i]
 		each := units.Bytes(0) // of one element
@@ -216,10 +225,10 @@ func (r *recorder) Adam(a *optim.Update) {
 				each += 2 * n
 			}
 		}
-		ks = append(ks, model.Kernel{
-			Name: "Adam", Kind: model.MultiTensor, DType: l.Operands[last], Tensors: l.Tensors, Elems: l.Elems,
-			Bytes: units.Bytes(l.Elems) * each,
-		})
+		ks = append(ks, r.works.kernel(model.Kernel{
+			Name: "Adam", Kind: model.MultiTensor, Multi: hw.AdamUpdate, DType: l.Operands[last],
+			Tensors: l.Tensors, PerLaunch: perLaunch(len(l.Operands)), Elems: l.Elems, Bytes: units.Bytes(l.Elems) * each,
+		}))
 	}
 	r.scratch = ks
 	r.kernels(Adam, ks, a.Buckets...)
@@ -229,36 +238,59 @@ func (r *recorder) Adam(a *optim.Update) {
 func (r *recorder) Cast(c *optim.Cast) {
 	ks := r.scratch[:0]
 	for i := range c.FP8 {
-		ks = append(ks, model.Kernel{
-			Name: "FP8 cast", Kind: model.MemoryBound, DType: dtype.U8, Elems: c.FP8[i].Elems,
+		ks = append(ks, r.works.kernel(model.Kernel{
+			Name: "FP8 cast", Kind: model.MemoryBound, Pattern: hw.CastFP8, DType: dtype.U8,
 			Bytes: units.Bytes(c.FP8[i].Elems) * (dtype.FP32.Size() + dtype.U8.Size()),
-		})
+		}))
 	}
-	ks = r.copy(ks, "convert", c.Copies)
-	ks = r.copy(ks, "rescale states", c.Pack)
+	ks = r.appendCopies(ks, "convert", c.Copies, 0)
+	ks = r.appendCopies(ks, "rescale states", c.Pack, 0)
 	r.scratch = ks
 	r.kernels(Cast, ks, c.Buckets...)
 }
 
-// copy appends a multi-tensor copy, which reads about as much as it writes.
-func (r *recorder) copy(ks []model.Kernel, name string, c optim.Copy) []model.Kernel {
+// appendCopies appends a multi-tensor copy of elems elements, which reads about as much as it writes.
+// Elements that are not counted (0) are taken for 16-bit ones.
+func (r *recorder) appendCopies(ks []kernelID, name string, c optim.Copy, elems units.Elems) []kernelID {
 	if c.Tensors == 0 {
 		return ks
 	}
-	return append(ks, model.Kernel{Name: name, Kind: model.MultiTensor, Tensors: c.Tensors, Bytes: 2 * c.Bytes})
-}
-
-// UpdateScaleInv is one small kernel per FP8 parameter.
-func (r *recorder) UpdateScaleInv(n *optim.Reduction) {
-	r.kernels(Cast, append(r.scratch[:0], model.Kernel{
-		Name: "scale inverse", Kind: model.MultiTensor, DType: n.DType, Tensors: int(n.Elems), Elems: n.Elems, Bytes: 2 * n.Bytes,
+	if elems == 0 {
+		elems = units.Elems(c.Bytes / dtype.BF16.Size())
+	}
+	return append(ks, r.works.kernel(model.Kernel{
+		Name: name, Kind: model.MultiTensor, Multi: hw.ConvertCopy,
+		Tensors: c.Tensors, PerLaunch: perLaunch(2), Elems: elems, Bytes: 2 * c.Bytes,
 	}))
 }
 
-// AllReduceAmax queues behind the gathers of its communicator.
+// perLaunch returns how many tensors one launch of a multi-tensor kernel over n lists takes at most
+// (depth_to_max_tensors of Apex's multi_tensor_apply.cuh).
+func perLaunch(lists int) int { return [...]int{110, 64, 48, 36, 30, 24}[min(lists, 6)-1] }
+
+// UpdateScaleInv packs all scales, inverts them and unpacks them.
+func (r *recorder) UpdateScaleInv(n *optim.Reduction) {
+	r.scratch = append(r.scratch[:0], r.works.kernel(packing("scale inverses", n)))
+	r.kernels(Cast, r.scratch)
+}
+
+// AllReduceAmax queues behind the gathers of its communicator. Amaxes are packed before it and
+// unpacked after it.
 func (r *recorder) AllReduceAmax(n *optim.Reduction) {
-	if n.Size > 1 {
-		r.launch(optim.Main, small(AmaxAllReduce, n), r.comm(n.Group))
+	r.scratch = append(r.scratch[:0], r.works.kernel(packing("amaxes", n)))
+	if n.Size == 1 {
+		r.kernels(Cast, r.scratch)
+		return
+	}
+	r.flush()
+	r.emit(mainStream, AmaxAllReduce, r.works.intern(small(AmaxAllReduce, n), r.scratch...), r.comm(n.Group))
+}
+
+// packing is two copies between one small tensor and its elements, which are tensors of their own.
+func packing(name string, n *optim.Reduction) model.Kernel {
+	return model.Kernel{
+		Name: name, Kind: model.MultiTensor, Multi: hw.ConvertCopy, DType: n.DType,
+		Tensors: int(n.Elems), PerLaunch: perLaunch(2), Elems: n.Elems, Bytes: 2 * n.Bytes, Repeat: 2,
 	}
 }
 
@@ -270,19 +302,23 @@ func (r *recorder) UseParams(u *optim.ParamUse) {
 	if r.open.last > r.open.first {
 		r.flush()
 	}
-	r.copies = r.copy(r.copies, "copy parameters", u.Kernel)
+	elems := units.Elems(0)
+	for i := range u.Copies {
+		elems += units.Elems(u.Copies[i].N)
+	}
+	r.copies = r.appendCopies(r.copies, "copy parameters", u.Kernel, elems)
 	for _, p := range u.Transposed {
 		n := r.model.Params[p].Numel
-		r.copies = append(r.copies, model.Kernel{
-			Name: "FP8 transpose", Kind: model.MemoryBound, DType: dtype.U8, Elems: n, Bytes: 2 * units.Bytes(n),
-		})
+		r.copies = append(r.copies, r.works.kernel(model.Kernel{
+			Name: "FP8 transpose", Kind: model.MemoryBound, Pattern: hw.TransposeFP8, DType: dtype.U8, Bytes: 2 * units.Bytes(n),
+		}))
 	}
 }
 
 // flushCopies makes a task of the copies that are not one yet.
 func (r *recorder) flushCopies() {
 	if len(r.copies) > 0 {
-		r.emit(mainStream, ParamCopy, r.works.intern(Work{Kind: ParamCopy, Kernels: r.copies}), sched.None)
+		r.emit(mainStream, ParamCopy, r.works.intern(Work{Kind: ParamCopy}, r.copies...), sched.None)
 		r.copies = r.copies[:0]
 	}
 }

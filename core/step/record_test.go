@@ -195,6 +195,8 @@ func TestRecordings(t *testing.T) {
 			require.NotZero(t, counts[ReduceScatter], name)
 			require.NotZero(t, counts[AllGather], name)
 			require.NotZero(t, counts[AmaxAllReduce], name)
+			require.NotZero(t, counts[Adam], name)
+			require.NotZero(t, counts[Cast], name)
 		} else {
 			require.Zero(t, counts[ReduceScatter]+counts[AllGather]+counts[AmaxAllReduce], name)
 		}

@@ -28,16 +28,17 @@ type recorder struct {
 	starts  []sched.TaskID
 	started bool // the step's first forward task exists
 
-	scratch []model.Kernel
+	scratch []kernelID
 	ids     []bucket.ID
 
-	open   run            // modules of one layer that are not a task yet
-	adds   []model.Kernel // gradient accumulation of the open run
-	copies []model.Kernel // parameter copies that are not a task yet
+	open   run        // modules of one layer that are not a task yet
+	adds   []kernelID // gradient accumulation of the open run
+	copies []kernelID // parameter copies that are not a task yet
 
 	forward, backward [][]run // per chunk: its passes, one run per layer
-	perModule         [][]model.Kernel
-	accumulating      bool // a whole chunk's gradients are accumulated at once
+	perModule         [][]kernelID
+	addOf             []kernelID // of each parameter: the kernel that adds its gradient
+	accumulating      bool       // a whole chunk's gradients are accumulated at once
 
 	shards []units.Bytes  // of every bucket, as last reduced
 	made   [numJoints]int // joint collectives so far
@@ -78,7 +79,11 @@ func newRecorder(s *shared, m *model.Stage, cfg *Config) *recorder {
 			st.knows[o], st.deps[o] = sched.None, sched.None
 		}
 	}
-	r.perModule = make([][]model.Kernel, len(m.Modules))
+	r.perModule = make([][]kernelID, len(m.Modules))
+	r.addOf = make([]kernelID, len(m.Params))
+	for i := range m.Params {
+		r.addOf[i] = s.works.kernel(gradientAdd(&m.Params[i], cfg.GradSync))
+	}
 	r.forward = make([][]run, len(m.Chunks))
 	r.backward = make([][]run, len(m.Chunks))
 	for c := range m.Chunks {

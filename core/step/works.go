@@ -2,7 +2,6 @@ package step
 
 import (
 	"encoding/binary"
-	"math"
 
 	"distopt/core/model"
 )
@@ -12,18 +11,37 @@ type interner struct {
 	rec *Recording
 	ids map[string]WorkID
 	key []byte
+
+	kernels map[model.Kernel]kernelID
+	list    []model.Kernel
+
 	// passes holds 1 + the work of a set of module kinds, forward and backward, without kernels
 	// of its own.
 	passes [2][1 << model.NumModuleKind]WorkID
+	plan   []model.Pass
 }
+
+// kernelID numbers the kernels of an interner.
+type kernelID uint32
 
 func (in *interner) init(rec *Recording) {
 	in.rec = rec
 	in.ids = map[string]WorkID{}
+	in.kernels = map[model.Kernel]kernelID{}
 }
 
-// intern returns the id of w. Its slices may be reused by the caller.
-func (in *interner) intern(w Work) WorkID {
+func (in *interner) kernel(k model.Kernel) kernelID {
+	id, ok := in.kernels[k]
+	if !ok {
+		id = kernelID(len(in.list))
+		in.kernels[k] = id
+		in.list = append(in.list, k)
+	}
+	return id
+}
+
+// intern returns the id of w with the given kernels. w.Passes may be reused by the caller.
+func (in *interner) intern(w Work, kernels ...kernelID) WorkID {
 	k := append(in.key[:0], byte(w.Kind), byte(w.Op), byte(w.Group), byte(w.DType))
 	k = binary.AppendVarint(k, int64(w.Bytes))
 	k = binary.AppendVarint(k, int64(w.Count))
@@ -35,29 +53,25 @@ func (in *interner) intern(w Work) WorkID {
 		k = binary.AppendVarint(k, int64(p.Chunk))
 		k = binary.AppendVarint(k, int64(p.Layer))
 	}
-	for i := range w.Kernels {
-		n := &w.Kernels[i]
-		k = append(k, byte(n.Kind), byte(n.DType), flag(n.FP8)|flag(n.Wgrad)<<1|flag(n.Gather)<<2|flag(n.Scatter)<<3)
-		for _, v := range [...]int64{n.M, n.N, n.K, int64(n.Bytes), int64(n.Tensors), int64(n.Elems), int64(len(n.Name))} {
-			k = binary.AppendVarint(k, v)
-		}
-		k = binary.LittleEndian.AppendUint64(k, math.Float64bits(float64(n.FLOPs)))
-		k = append(k, n.Name...)
+	for _, id := range kernels {
+		k = binary.AppendUvarint(k, uint64(id))
 	}
 	in.key = k
 	if id, ok := in.ids[string(k)]; ok {
 		return id
 	}
 	id := WorkID(len(in.rec.Works))
-	w.Kernels = append([]model.Kernel(nil), w.Kernels...)
 	w.Passes = append([]model.Pass(nil), w.Passes...)
+	for _, n := range kernels {
+		w.Kernels = append(w.Kernels, in.list[n])
+	}
 	in.rec.Works = append(in.rec.Works, w)
 	in.ids[string(k)] = id
 	return id
 }
 
 // compute returns the work of a run of modules and of the gradient additions that go with it.
-func (in *interner) compute(m *model.Stage, o run, back bool, adds []model.Kernel) WorkID {
+func (in *interner) compute(m *model.Stage, o run, back bool, adds []kernelID) WorkID {
 	kinds := 0
 	for i := o.first; i < o.last; i++ {
 		kinds |= 1 << m.Modules[i].Kind
@@ -70,7 +84,7 @@ func (in *interner) compute(m *model.Stage, o run, back bool, adds []model.Kerne
 	if o.layer < 0 {
 		layer = -1
 	}
-	w := Work{Kind: Forward, Kernels: adds}
+	w := Work{Kind: Forward, Passes: in.plan[:0]}
 	if back {
 		w.Kind = Backward
 	}
@@ -81,7 +95,8 @@ func (in *interner) compute(m *model.Stage, o run, back bool, adds []model.Kerne
 		}
 		w.Passes = append(w.Passes, model.Pass{Module: m.Modules[at].Kind, Layer: layer, Backward: back})
 	}
-	id := in.intern(w)
+	in.plan = w.Passes
+	id := in.intern(w, adds...)
 	if len(adds) == 0 {
 		*known = id + 1
 	}
