@@ -33,5 +33,5 @@ func (s Seconds) Nanoseconds() int64 {
 	if s <= 0 {
 		return 0
 	}
-	return int64(float64(s)*1e9 + 0.5)
+	return int64(float64(float64(s)*1e9) + 0.5)
 }
