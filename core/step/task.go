@@ -1,5 +1,14 @@
-// Package step lays out one training step of every pipeline stage as tasks: the microbatch
-// order of the schedule, the hooks it fires in the optimizer, the messages between stages.
+// Package step lays out training steps of every pipeline stage as tasks: the microbatch order of
+// the schedule, the hooks it fires in the optimizer, the messages between stages.
+//
+// Each stage is one representative rank: the first stage's is global rank 0, the last one's the last
+// rank. A runner is its host. It follows Megatron-core's schedules and NeMo's training step
+// (behaviour recorded in the reference data) and drives an optim.Sharded; a recorder is that
+// optimizer's Runtime and turns effects, passes and messages into tasks on streams. No decision
+// looks at a clock, so stages are run one after the other and tasks have no times yet.
+//
+// Tensor-parallel collectives lie inside passes, as kernels. Not modelled: other ranks of a stage
+// that come late, the data loader, logging beside the loss, validation, checkpoints.
 package step
 
 import (
