@@ -1,0 +1,81 @@
+package step
+
+import (
+	"distopt/core/sched"
+	"distopt/core/units"
+)
+
+// shared is what the recorders of all stages have in common.
+type shared struct {
+	rec       *Recording
+	stages    int
+	perDevice int // streams, without the host's
+	works     interner
+	syncWork  WorkID
+
+	// Messages of whole steps are laid out densely, by step, direction, microbatch and edge
+	// between virtual stages; those of the tail come as they are met.
+	steps, micros, edges int
+	late                 map[int64]sched.MessageID
+	messageWork          [5]WorkID // of a call of 1 to 4 messages
+	losses               []sched.MessageID
+
+	joints [numJoints][][]contribution
+}
+
+// numComms is the number of communicators of a device, one per optim.Group.
+const numComms = 5
+
+// newShared makes rec ready to be recorded into, for about so many tasks.
+func newShared(rec *Recording, stages, chunks int, cfg *Config, steps, tasks int) *shared {
+	s := &shared{
+		rec: rec, stages: stages, steps: steps, micros: cfg.Microbatches, edges: stages*chunks - 1,
+		perDevice: firstComm + max(cfg.CommStreams, 1),
+	}
+	messages := 0
+	if stages > 1 {
+		messages = steps * 2 * s.micros * s.edges
+	}
+	p := &rec.Program
+	*rec = Recording{
+		Program: sched.Program{
+			Devices: stages, Comms: stages * numComms,
+			Streams:  empty(p.Streams, stages*(1+s.perDevice)),
+			Tasks:    empty(p.Tasks, tasks),
+			Deps:     empty(p.Deps, tasks/2),
+			Parts:    empty(p.Parts, 2*messages+16*stages),
+			Messages: empty(p.Messages, messages+8*stages),
+		},
+		Labels:      empty(rec.Labels, tasks),
+		Works:       empty(rec.Works, 0),
+		BucketIDs:   empty(rec.BucketIDs, 0),
+		MessageWork: empty(rec.MessageWork, messages+8*stages),
+		StepStart:   make([][]sched.TaskID, stages),
+	}
+	for d := range stages {
+		p.Streams = append(p.Streams, sched.Stream{Device: int32(d)})
+	}
+	for i := range stages * s.perDevice {
+		p.Streams = append(p.Streams, sched.Stream{Device: int32(i / s.perDevice)})
+	}
+	s.works.init(rec)
+	s.syncWork = s.works.intern(Work{Kind: HostSync})
+	for n := 1; n < len(s.messageWork); n++ {
+		s.messageWork[n] = s.works.intern(Work{
+			Kind: Exchange, Op: OpSend, Bytes: units.Bytes(n) * cfg.messageBytes(), Count: n, Group: Pipeline, DType: cfg.DType,
+		})
+	}
+	s.late = map[int64]sched.MessageID{}
+	for range messages {
+		s.newMessage(s.messageWork[1])
+	}
+	return s
+}
+
+// empty returns a slice without elements that has room for n, in old's memory if that suffices.
+func empty[T any](old []T, n int) []T {
+	if cap(old) >= n {
+		return old[:0]
+	}
+	return make([]T, 0, n)
+}
