@@ -22,7 +22,7 @@ func (s *shared) id(step int, backward bool, micro, edge int) sched.MessageID {
 	}
 	id, ok := s.late[int64(n)]
 	if !ok {
-		id = s.newMessage(s.messageWork[1])
+		id = s.newMessage(s.messageWork)
 		s.late[int64(n)] = id
 	}
 	return id
@@ -43,21 +43,22 @@ func (r *recorder) part(t sched.TaskID, id sched.MessageID, send bool) {
 // batch records one batched call: one task, then the host waits for the device, and so does
 // everything that it issues later.
 func (r *recorder) batch(h *runner, messages []message) {
-	n := 0
+	n, sends := 0, 0
 	for i := range messages {
 		if messages[i].exists {
 			n++
+			sends += int(flag(messages[i].send))
 		}
 	}
 	if n > 0 {
-		r.exchange(h, prevStream, messages, n)
+		r.exchange(h, prevStream, messages, r.exchangeWork(n, max(sends, n-sends), r.cfg))
 	}
 	r.hostSync()
 }
 
 // single records one send or receive of its own, on the stream of that pair of stages.
 func (r *recorder) single(h *runner, m message) sched.TaskID {
-	return r.exchange(h, r.pairStream(m.next()), []message{m}, 1)
+	return r.exchange(h, r.pairStream(m.next()), []message{m}, r.messageWork)
 }
 
 // pairStream returns the stream of messages with the next or the previous stage. Of two stages,
@@ -69,10 +70,10 @@ func (r *recorder) pairStream(next bool) int {
 	return prevStream
 }
 
-// exchange emits a task with n messages, after everything on main.
-func (r *recorder) exchange(h *runner, s int, messages []message, n int) sched.TaskID {
+// exchange emits a task with messages, after everything on main.
+func (r *recorder) exchange(h *runner, s int, messages []message, work WorkID) sched.TaskID {
 	r.wait(s, mainStream)
-	t := r.emit(s, Exchange, r.messageWork[n], sched.None)
+	t := r.emit(s, Exchange, work, sched.None)
 	p := &r.rec.Program
 	first := true
 	for i := range messages {

@@ -17,7 +17,8 @@ type shared struct {
 	// between virtual stages; those of the tail come as they are met.
 	steps, micros, edges int
 	late                 map[int64]sched.MessageID
-	messageWork          [5]WorkID // of a call of 1 to 4 messages
+	messageWork          WorkID
+	callWork             [5][3]WorkID // of a call, by messages and by those of the busier direction
 	losses               []sched.MessageID
 
 	joints [numJoints][][]contribution
@@ -60,16 +61,24 @@ func newShared(rec *Recording, stages, chunks int, cfg *Config, steps, tasks int
 	}
 	s.works.init(rec)
 	s.syncWork = s.works.intern(Work{Kind: HostSync})
-	for n := 1; n < len(s.messageWork); n++ {
-		s.messageWork[n] = s.works.intern(Work{
-			Kind: Exchange, Op: OpSend, Bytes: units.Bytes(n) * cfg.messageBytes(), Count: n, Group: Pipeline, DType: cfg.DType,
-		})
-	}
+	s.messageWork = s.exchangeWork(1, 1, cfg)
 	s.late = map[int64]sched.MessageID{}
 	for range messages {
-		s.newMessage(s.messageWork[1])
+		s.newMessage(s.messageWork)
 	}
 	return s
+}
+
+// exchangeWork is the work of a call of n messages, of which most go in the busier direction.
+func (s *shared) exchangeWork(n, most int, cfg *Config) WorkID {
+	if id := s.callWork[n][most]; id != 0 {
+		return id
+	}
+	id := s.works.intern(Work{
+		Kind: Exchange, Op: OpSend, Bytes: units.Bytes(most) * cfg.messageBytes(), Count: n, Group: Pipeline, DType: cfg.DType,
+	})
+	s.callWork[n][most] = id // never 0, which is the host's wait
+	return id
 }
 
 // empty returns a slice without elements that has room for n, in old's memory if that suffices.

@@ -112,8 +112,9 @@ type Recording struct {
 	Labels    []Label
 	Works     []Work
 	BucketIDs []bucket.ID
-	// MessageWork is what every message carries; Program.Messages has their ends. A task with
-	// messages has no length of its own: it ends with the last of them.
+	// MessageWork is what every message carries; Program.Messages has their ends. The messages of
+	// a task run side by side and it ends with the last of them; its own Work is what the busier
+	// direction of the device's links carries in all, which bounds it from below.
 	MessageWork []WorkID
 	// StepStart[s][k] is the first forward task of step k on stage s.
 	StepStart [][]sched.TaskID
