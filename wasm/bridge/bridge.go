@@ -13,12 +13,21 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"runtime/debug"
 	"slices"
 )
 
 // MaxRequest bounds a request in bytes: two documents of 1 MiB, every character escaped as \u00xx.
 const MaxRequest = 13 << 20
+
+// The kinds of request.
+const (
+	Ping     = "ping"     // answers "pong"
+	Memory   = "memory"   // answers the bytes of memory that the simulator holds
+	Evaluate = "evaluate" // answers the report.Result of A, with its spans
+	Versions = "versions" // answers a []Version: A under every framework version, without spans
+)
 
 // Request is what the page asks for.
 type Request struct {
@@ -35,7 +44,8 @@ type op func(r Request, progress Progress) (head any, spans []byte, err error)
 
 // ops are the kinds of request by name.
 var ops = map[string]op{
-	"ping": func(Request, Progress) (any, []byte, error) { return "pong", nil, nil },
+	Ping:   func(Request, Progress) (any, []byte, error) { return "pong", nil, nil },
+	Memory: func(Request, Progress) (any, []byte, error) { return held(), nil, nil },
 }
 
 // Handle answers one request.
@@ -92,6 +102,13 @@ func Report(err error) string {
 		return ""
 	}
 	return fmt.Sprintf("%v\n\nrequest: %s\n\n%s", p, p.Request, p.Stack)
+}
+
+// held returns the bytes of memory taken from the system; in WebAssembly, the linear memory.
+func held() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Sys
 }
 
 // brief cuts a request to what a report can hold.
