@@ -25,11 +25,11 @@ func Record(stages []StageInput, cfg Config) (*Recording, error) {
 
 // RecordInto is Record into the memory of an earlier recording, whose content is lost.
 func RecordInto(rec *Recording, stages []StageInput, cfg Config) error {
-	return record(rec, stages, cfg, nil)
+	return record(rec, stages, cfg, wholeSteps, nil)
 }
 
-// record has an observer of all stages, under which no pass is shortened.
-func record(rec *Recording, stages []StageInput, cfg Config, watch Observer) error {
+// record lays out so many whole steps. Under an observer of all stages no pass is shortened.
+func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Observer) error {
 	if err := checkStages(stages, &cfg); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func record(rec *Recording, stages []StageInput, cfg Config, watch Observer) err
 	if err != nil {
 		return err
 	}
-	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, wholeSteps, tasks)
+	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, steps, tasks)
 	order := iterations(len(stages), len(stages[0].Model.Chunks), cfg.Microbatches)
 	for p := range stages {
 		loss := noLoss
@@ -54,8 +54,8 @@ func record(rec *Recording, stages []StageInput, cfg Config, watch Observer) err
 			return fmt.Errorf("pipeline stage %d: %w", p, err)
 		}
 		r.tailCall = true
-		for k := range wholeSteps + 1 {
-			r.tail = k == wholeSteps
+		for k := range steps + 1 {
+			r.tail = k == steps
 			if err := r.step(k, loss); err != nil {
 				return fmt.Errorf("pipeline stage %d, step %d: %w", p, k, err)
 			}

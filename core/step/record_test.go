@@ -98,7 +98,7 @@ func TestShortenedPassesChangeNothing(t *testing.T) {
 		short, err := Record(s.inputs(t), s.config())
 		require.NoError(t, err, name)
 		long := &Recording{}
-		require.NoError(t, record(long, s.inputs(t), s.config(), nobody{}), name)
+		require.NoError(t, record(long, s.inputs(t), s.config(), wholeSteps, nobody{}), name)
 		require.NoError(t, RecordInto(again, s.inputs(t), s.config()), name)
 		require.Equal(t, short, again, name)
 		require.Equal(t, len(long.Labels), len(short.Labels), name)
@@ -201,4 +201,54 @@ func TestRecordings(t *testing.T) {
 			require.Zero(t, counts[ReduceScatter]+counts[AllGather]+counts[AmaxAllReduce], name)
 		}
 	}
+}
+
+// The second step is in steady state: later ones take as long. The tail of a third ends it on every
+// stage as the whole third step does.
+func TestSecondStepIsSteady(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	for range 60 {
+		s := random(rnd)
+		name := fmt.Sprintf("%+v", s)
+		salt := rnd.IntN(1000)
+		long := &Recording{}
+		require.NoError(t, record(long, s.inputs(t), s.config(), 4, nil), name)
+		short, err := Record(s.inputs(t), s.config())
+		require.NoError(t, err, name)
+		begun, ended := firstForwards(t, long, salt), firstForwards(t, short, salt)
+		for p := range begun {
+			require.Equal(t, begun[p][:3], ended[p], name)
+			for k := 2; k < 4; k++ {
+				require.Equal(t, begun[p][2]-begun[p][1], begun[p][k+1]-begun[p][k], "%s: step %d", name, k)
+			}
+		}
+	}
+}
+
+// firstForwards runs a recording at prices that depend on works and salt, and returns when each
+// stage begins each step.
+func firstForwards(t *testing.T, rec *Recording, salt int) [][]sched.Time {
+	price := func(id WorkID) sched.Time {
+		w := &rec.Works[id]
+		n := salt + 7*int(w.Kind) + 31*len(w.Passes) + 11*len(w.Kernels) + int(w.Bytes+w.Memory)%97
+		return sched.Time(1 + n*n%101)
+	}
+	p := &rec.Program
+	for i := range p.Tasks {
+		work := rec.Labels[i].Work
+		p.Tasks[i].Work, p.Tasks[i].Launch = price(work), 1+price(work)/10
+	}
+	for i := range p.Messages {
+		p.Messages[i].Work = price(rec.MessageWork[i])
+	}
+	spans := make([]sched.Span, len(p.Tasks))
+	var e sched.Engine
+	require.NoError(t, e.Run(p, spans, nil))
+	at := make([][]sched.Time, len(rec.StepStart))
+	for st, starts := range rec.StepStart {
+		for _, task := range starts {
+			at[st] = append(at[st], spans[task].Start)
+		}
+	}
+	return at
 }
