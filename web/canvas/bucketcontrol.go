@@ -1,0 +1,264 @@
+package canvas
+
+import (
+	"math"
+
+	"github.com/maxence-charriere/go-app/v9/pkg/app"
+
+	"distopt/web/derive"
+)
+
+// BucketPictures draws the list of buckets, one bucket and the contiguous buffers, and listens
+// on them.
+type BucketPictures struct {
+	Picked   func(slot, stage int, id int32)
+	Scrolled func(first int) // the list, by many rows
+
+	list, bar, buffers, scroller app.Value
+	listeners                    []app.Func
+	observer                     app.Value
+	frameFunc                    app.Func
+	pending                      bool
+	display                      Display
+
+	vm     *derive.BucketList
+	detail *derive.BucketDetail
+	e0, e1 float64 // elements of the bucket in view
+	rank   int
+	drag   bool
+	lastX  float64
+	first  int
+}
+
+// Attach finds the canvases and binds listeners to them.
+func (b *BucketPictures) Attach() {
+	if app.IsServer {
+		return
+	}
+	b.Detach()
+	document := app.Window().Get("document")
+	get := func(id string) app.Value { return document.Call("getElementById", id) }
+	b.list, b.bar, b.buffers, b.scroller = get("bucket-list"), get("bucket-bar"), get("bucket-buffers"), get("buckets")
+	if !b.list.Truthy() {
+		return
+	}
+	b.frameFunc = app.FuncOf(func(app.Value, []app.Value) any {
+		b.pending = false
+		b.draw()
+		return nil
+	})
+	b.listeners = append(b.listeners, b.frameFunc)
+	b.listen(b.scroller, "scroll", func(app.Value) { b.scrolled() })
+	b.listen(b.scroller, "keydown", b.onKey)
+	b.listen(b.bar, "wheel", b.onWheel)
+	b.listen(b.bar, "dblclick", func(app.Value) { b.whole(); b.Redraw() })
+	b.listen(b.bar, "pointerdown", func(e app.Value) {
+		b.drag, b.lastX = true, e.Get("offsetX").Float()
+		b.bar.Call("setPointerCapture", e.Get("pointerId"))
+		b.pickRank(b.lastX, e.Get("offsetY").Float())
+	})
+	b.listen(b.bar, "pointermove", func(e app.Value) {
+		if x := e.Get("offsetX").Float(); b.drag {
+			b.pan((b.lastX - x) / b.bar.Get("clientWidth").Float())
+			b.lastX = x
+		}
+	})
+	b.listen(b.bar, "pointerup", func(app.Value) { b.drag = false })
+	redraw := app.FuncOf(func(app.Value, []app.Value) any {
+		b.Redraw()
+		return nil
+	})
+	b.listeners = append(b.listeners, redraw)
+	b.observer = app.Window().Get("ResizeObserver").New(redraw)
+	b.observer.Call("observe", b.scroller)
+	b.observer.Call("observe", b.bar)
+}
+
+func (b *BucketPictures) listen(target app.Value, name string, f func(e app.Value)) {
+	if !target.Truthy() {
+		return
+	}
+	fn := app.FuncOf(func(_ app.Value, args []app.Value) any {
+		f(args[0])
+		return nil
+	})
+	b.listeners = append(b.listeners, fn)
+	target.Call("addEventListener", name, fn, map[string]any{"passive": false})
+}
+
+// Detach lets the canvases go.
+func (b *BucketPictures) Detach() {
+	if b.observer != nil && b.observer.Truthy() {
+		b.observer.Call("disconnect")
+	}
+	b.observer = nil
+	b.list, b.frameFunc, b.pending = nil, nil, false
+	for _, f := range b.listeners {
+		f.Release()
+	}
+	b.listeners = nil
+}
+
+// Show takes in what to draw and keeps the selected row in view.
+func (b *BucketPictures) Show(l *derive.BucketList, d *derive.BucketDetail) {
+	moved := b.detail == nil || d == nil || b.detail.ID != d.ID || b.detail.Stage != d.Stage || b.detail.Size != d.Size
+	b.vm, b.detail = l, d
+	if d == nil || app.IsServer {
+		return
+	}
+	if b.list == nil || !b.list.Truthy() || !b.list.Get("isConnected").Bool() {
+		b.Attach()
+	}
+	if moved {
+		b.whole()
+		b.reveal()
+	}
+	b.Redraw()
+}
+
+func (b *BucketPictures) whole() {
+	if b.detail != nil {
+		b.e0, b.e1 = 0, float64(b.detail.Size)
+	}
+}
+
+func (b *BucketPictures) reveal() {
+	if b.scroller == nil || !b.scroller.Truthy() {
+		return
+	}
+	top, h := b.scroller.Get("scrollTop").Float(), b.scroller.Get("clientHeight").Float()-listHead
+	if h <= 0 {
+		return
+	}
+	y := float64(b.detail.Index * BucketRowHeight)
+	if y < top || y+BucketRowHeight > top+h {
+		b.scroller.Set("scrollTop", max(y-h/2, 0))
+	}
+}
+
+// scrolled tells the page when the rows that are elements leave the view.
+func (b *BucketPictures) scrolled() {
+	b.Redraw()
+	first := int(b.scroller.Get("scrollTop").Float()/BucketRowHeight) - 20
+	if first < 0 {
+		first = 0
+	}
+	if d := first - b.first; d > 15 || d < -15 {
+		b.first = first
+		b.Scrolled(first)
+	}
+}
+
+// Redraw asks for one frame.
+func (b *BucketPictures) Redraw() {
+	if b.pending || app.IsServer || b.frameFunc == nil {
+		return
+	}
+	b.pending = true
+	app.Window().Call("requestAnimationFrame", b.frameFunc)
+}
+
+func (b *BucketPictures) draw() {
+	if b.vm == nil || b.detail == nil || b.list == nil || !b.list.Truthy() || !shared.ready() {
+		return
+	}
+	h := b.scroller.Get("clientHeight").Float()
+	b.list.Get("style").Call("setProperty", "height", itoa(int(h))+"px")
+	b.display.Reset()
+	List(&b.display, b.vm, b.detail.ID, b.list.Get("clientWidth").Float(), h, b.scroller.Get("scrollTop").Float(), shared.measure)
+	shared.frame(b.list, &b.display)
+	if w := b.bar.Get("clientWidth").Float(); w > 0 {
+		b.display.Reset()
+		Bar(&b.display, b.detail, b.e0, b.e1, b.rank, w, shared.measure)
+		shared.frame(b.bar, &b.display)
+	}
+	if w := b.buffers.Get("clientWidth").Float(); w > 0 {
+		b.display.Reset()
+		Buffers(&b.display, b.detail, w, shared.measure)
+		shared.frame(b.buffers, &b.display)
+	}
+}
+
+func (b *BucketPictures) pickRow(i int) {
+	if b.vm != nil && i >= 0 && i < len(b.vm.Rows) {
+		b.Picked(b.vm.Slot, b.vm.Stage, b.vm.Rows[i].ID)
+	}
+}
+
+func (b *BucketPictures) pickRank(x, y float64) {
+	if b.detail == nil || b.detail.Ranks < 1 || y > barTop {
+		return
+	}
+	e := b.e0 + x/b.bar.Get("clientWidth").Float()*(b.e1-b.e0)
+	b.rank = min(max(int(e/float64(b.detail.Size)*float64(b.detail.Ranks)), 0), b.detail.Ranks-1)
+	b.Redraw()
+}
+
+func (b *BucketPictures) onWheel(e app.Value) {
+	if b.detail == nil {
+		return
+	}
+	e.Call("preventDefault")
+	dx, dy := e.Get("deltaX").Float(), e.Get("deltaY").Float()
+	w := b.bar.Get("clientWidth").Float()
+	if e.Get("shiftKey").Bool() || math.Abs(dx) > math.Abs(dy) {
+		b.pan((dx + dy) / w)
+		return
+	}
+	b.zoom(e.Get("offsetX").Float()/w, math.Exp(min(max(dy, -240), 240)*0.0022))
+}
+
+func (b *BucketPictures) zoom(at, factor float64) {
+	e := b.e0 + (b.e1-b.e0)*at
+	size := float64(b.detail.Size)
+	b.e0, b.e1 = max(e-(e-b.e0)*factor, 0), min(e+(b.e1-e)*factor, size)
+	if least := min(64, size); b.e1-b.e0 < least {
+		b.e0 = min(b.e0, size-least)
+		b.e1 = b.e0 + least
+	}
+	b.Redraw()
+}
+
+func (b *BucketPictures) pan(share float64) {
+	if b.detail == nil {
+		return
+	}
+	d := (b.e1 - b.e0) * share
+	d = min(max(d, -b.e0), float64(b.detail.Size)-b.e1)
+	b.e0, b.e1 = b.e0+d, b.e1+d
+	b.Redraw()
+}
+
+func (b *BucketPictures) onKey(e app.Value) {
+	if b.detail == nil || e.Get("ctrlKey").Bool() || e.Get("metaKey").Bool() || e.Get("altKey").Bool() {
+		return
+	}
+	switch e.Get("key").String() {
+	case "ArrowDown":
+		b.pickRow(b.detail.Index + 1)
+	case "ArrowUp":
+		b.pickRow(b.detail.Index - 1)
+	case "PageDown":
+		b.pickRow(min(b.detail.Index+10, len(b.vm.Rows)-1))
+	case "PageUp":
+		b.pickRow(max(b.detail.Index-10, 0))
+	case "Home":
+		b.pickRow(0)
+	case "End":
+		b.pickRow(len(b.vm.Rows) - 1)
+	case "w", "W":
+		b.zoom(0.5, 0.8)
+	case "s", "S":
+		b.zoom(0.5, 1.25)
+	case "a", "A":
+		b.pan(-0.1)
+	case "d", "D":
+		b.pan(0.1)
+	case "0", "F":
+		b.whole()
+		b.Redraw()
+	default:
+		return
+	}
+	e.Call("preventDefault")
+}

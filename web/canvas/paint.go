@@ -1,0 +1,89 @@
+package canvas
+
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/maxence-charriere/go-app/v9/pkg/app"
+)
+
+// painter hands display lists to paint.js. Outside a browser it does nothing.
+type painter struct {
+	api     app.Value
+	palette Palette
+	widths  [3]map[string]float64
+	buffer  app.Value
+	size    int
+	bytes   []byte
+}
+
+// shared is the one painter of the page: the palette and the widths of labels are the same
+// for all pictures.
+var shared painter
+
+func (p *painter) ready() bool {
+	if app.IsServer {
+		return false
+	}
+	if p.api == nil {
+		p.api = app.Window().Get("distoptPaint")
+		p.recolour()
+	}
+	return p.api.Truthy()
+}
+
+// Recolour reads the tokens again after a change of theme or contrast.
+func Recolour() { shared.recolour() }
+
+func (p *painter) recolour() {
+	if p.api == nil || !p.api.Truthy() {
+		return
+	}
+	names := make([]any, numTokens)
+	for i, n := range tokenNames {
+		names[i] = n
+	}
+	pixels := p.api.Call("palette", app.ValueOf(names))
+	raw := make([]byte, int(numTokens)*4)
+	app.CopyBytesToGo(raw, pixels)
+	for i := range p.palette {
+		p.palette[i] = uint32(raw[4*i]) | uint32(raw[4*i+1])<<8 | uint32(raw[4*i+2])<<16 | uint32(raw[4*i+3])<<24
+	}
+	p.widths = [3]map[string]float64{{}, {}, {}}
+}
+
+// measure returns the width of a text, asking the browser once for each.
+func (p *painter) measure(text string, f Font) float64 {
+	known := p.widths[int(f)]
+	if w, ok := known[text]; ok {
+		return w
+	}
+	if len(known) > 20_000 {
+		clear(known)
+	}
+	w := p.api.Call("widths", text, int(f)).Index(0).Float()
+	known[text] = w
+	return w
+}
+
+// rows sends a raster of h rows.
+func (p *painter) rows(pixels []uint32, w, h int) {
+	if w == 0 || h == 0 {
+		return
+	}
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&pixels[0])), len(pixels)*4)
+	app.CopyBytesToJS(p.api.Call("rows", w, h), raw)
+}
+
+// frame draws a list on a canvas.
+func (p *painter) frame(canvas app.Value, d *Display) {
+	n := len(d.Ops) * 4
+	if n == 0 {
+		return
+	}
+	if p.size != n {
+		p.buffer, p.size = p.api.Call("buffer", n), n
+	}
+	app.CopyBytesToJS(p.buffer, unsafe.Slice((*byte)(unsafe.Pointer(&d.Ops[0])), n))
+	p.api.Call("frame", canvas, p.buffer, strings.Join(d.Text, "\x1f"))
+}

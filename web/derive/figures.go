@@ -1,0 +1,220 @@
+package derive
+
+import (
+	"math"
+	"strconv"
+
+	"distopt/core/report"
+	"distopt/web/ids"
+)
+
+// Figures is the strip of key figures.
+type Figures struct {
+	Tiles []Figure
+	Stale bool
+	Open  *Formula // nil: none is open
+}
+
+// Figure is one tile.
+type Figure struct {
+	ID, Label    string
+	Number, Unit string
+	Second       string // beside the number
+	Sub          string // below it
+	Value        string // the bare number
+	Hot          bool   // exposed communication
+	Open         bool
+
+	Other  string // B's value, in Compare
+	Change string
+	Better int // 1: B is better, -1: worse, 0: neither
+}
+
+// Formula shows how a figure comes about.
+type Formula struct {
+	Title string
+	Text  string
+	Rows  [][2]string // name, value
+	Note  string
+}
+
+type figuresKey struct {
+	a, b  *report.Result
+	stale bool
+	open  string
+}
+
+// figureOf computes one tile from one result.
+type figureOf struct {
+	id, label string
+	of        func(f *report.Figures) (number, unit, second, sub string)
+	value     func(f *report.Figures) float64
+	points    bool // a ratio: its change is given in points
+	better    int  // sign of a change for the better
+}
+
+var tiles = []figureOf{
+	{ids.StepTime, "Step time", func(f *report.Figures) (string, string, string, string) {
+		n, unit := length(int64(f.StepTime))
+		return n, unit, "", "steady state"
+	}, func(f *report.Figures) float64 { return float64(f.StepTime) }, false, -1},
+	{ids.Tokens, "Tokens/s/GPU", func(f *report.Figures) (string, string, string, string) {
+		return fixed(f.TokensPerGPU, 0), "", "", fixed(f.TokensPerSecond, 0) + " in all"
+	}, func(f *report.Figures) float64 { return f.TokensPerGPU }, false, 1},
+	{ids.MFU, "MFU", func(f *report.Figures) (string, string, string, string) {
+		return fixed(f.MFU*100, 1), "%", "", "of " + f.PeakName
+	}, func(f *report.Figures) float64 { return f.MFU }, true, 1},
+	{ids.Exposed, "Exposed communication", func(f *report.Figures) (string, string, string, string) {
+		n, unit := length(int64(f.Exposed))
+		return n, unit, Percent(ratio(float64(f.Exposed), float64(f.StepTime))), byKind(f)
+	}, func(f *report.Figures) float64 { return float64(f.Exposed) }, false, -1},
+	{ids.Overlap, "Overlap efficiency", func(f *report.Figures) (string, string, string, string) {
+		return fixed(f.Overlap*100, 1), "%", "", "of " + Milliseconds(int64(f.SyncTotal)) + " sync"
+	}, func(f *report.Figures) float64 { return f.Overlap }, true, 1},
+	{ids.Utilisation, "Bucket utilisation", func(f *report.Figures) (string, string, string, string) {
+		return fixed(f.Utilisation*100, 1), "%", Count(int64(f.Buckets)) + " × " + Elems(f.BucketSize), Size(f.WastedBytes) + " wasted per step"
+	}, func(f *report.Figures) float64 { return f.Utilisation }, true, 1},
+	{ids.Amax, "Amax reductions", func(f *report.Figures) (string, string, string, string) {
+		return Count(int64(f.AmaxReductions)), "", "", "FP8 amaxes, per step"
+	}, func(f *report.Figures) float64 { return float64(f.AmaxReductions) }, false, -1},
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// byKind lists the exposed time of each kind: "grad sync 6.1, param sync 0.0".
+func byKind(f *report.Figures) string {
+	text := ""
+	for i, e := range f.ExposedBy {
+		if i > 0 {
+			text += ", "
+		}
+		text += e.Kind + " " + fixed(float64(e.Time)/1e6, 1)
+	}
+	if text == "" {
+		return "nothing is exposed"
+	}
+	return text
+}
+
+func figures(k figuresKey) *Figures {
+	out := &Figures{Stale: k.stale, Tiles: make([]Figure, 0, len(tiles))}
+	for _, t := range tiles {
+		f := Figure{ID: t.id, Label: t.label, Hot: t.id == ids.Exposed, Open: t.id == k.open}
+		if k.a == nil {
+			f.Number = "–"
+			out.Tiles = append(out.Tiles, f)
+			continue
+		}
+		fa := &k.a.Figures
+		f.Number, f.Unit, f.Second, f.Sub = t.of(fa)
+		f.Hot = f.Hot && fa.Exposed > 0
+		f.Value = strconv.FormatFloat(t.value(fa), 'f', -1, 64)
+		if k.b != nil {
+			number, unit, _, _ := t.of(&k.b.Figures)
+			f.Other = "B " + number
+			if unit != "" {
+				f.Other += thin + unit
+			}
+			f.Change, f.Better = change(t.value(fa), t.value(&k.b.Figures), t.points, t.better)
+		}
+		out.Tiles = append(out.Tiles, f)
+		if f.Open {
+			out.Open = formula(t.id, k.a)
+		}
+	}
+	return out
+}
+
+// change says how b differs from a: ratios in points, others in percent of a.
+func change(a, b float64, points bool, good int) (text string, better int) {
+	switch {
+	case a == b:
+		return "equal", 0
+	case points:
+		text = signed((b-a)*100, 1) + thin + "pt"
+	case a == 0:
+		return "new", -good
+	default:
+		text = signed((b-a)/a*100, 1) + thin + "%"
+	}
+	if math.Abs(b-a) < 0.0005*math.Abs(a) {
+		return text, 0
+	}
+	if b > a {
+		return text, good
+	}
+	return text, -good
+}
+
+// formula writes out how a figure follows from its inputs.
+func formula(id string, r *report.Result) *Formula {
+	f := &r.Figures
+	step := Instant(int64(f.StepTime))
+	row := func(name, value string) [2]string { return [2]string{name, value} }
+	switch id {
+	case ids.StepTime:
+		out := &Formula{
+			Title: "Step time",
+			Text:  "From the first forward of one step to the first forward of the next. Two steps are simulated and the second is shown, since parameter gathers reach over the border between steps.",
+			Rows:  [][2]string{row("Step time", step), row("Tasks simulated", Count(int64(f.Tasks)))},
+			Note:  "Kernels: roofline on measured curves. Collectives: latency and bus bandwidth. Model " + r.ModelVersion + ".",
+		}
+		if f.WorstStage < len(r.Stages) {
+			for _, share := range r.Stages[f.WorstStage].Shares {
+				out.Rows = append(out.Rows, row(share.Name+", stage "+itoa(f.WorstStage), Milliseconds(int64(share.Time))))
+			}
+		}
+		return out
+	case ids.Tokens:
+		return &Formula{
+			Title: "Tokens per second per GPU",
+			Text:  "global batch × sequence length / step time / GPUs",
+			Rows:  [][2]string{row("Tokens per step", fixed(f.TokensPerSecond*float64(f.StepTime)/1e9, 0)), row("Step time", step), row("GPUs", Count(int64(r.Grid.World))), row("Tokens/s, all GPUs", fixed(f.TokensPerSecond, 0))},
+		}
+	case ids.MFU:
+		return &Formula{
+			Title: "Model FLOP utilisation",
+			Text:  "model FLOPs per step per GPU / step time / peak",
+			Rows:  [][2]string{row("Model FLOPs", fixed(f.ModelFLOPs/1e12, 1)+" TFLOP"), row("Step time", step), row("Peak", fixed(f.PeakFLOPs/1e12, 0)+" TFLOP/s"), row("Peak of", f.PeakName)},
+			Note:  "Model FLOPs count forward and backward of the mathematics, nothing that is recomputed.",
+		}
+	case ids.Exposed:
+		rows := [][2]string{}
+		for _, e := range f.ExposedBy {
+			rows = append(rows, row(e.Kind, Milliseconds(int64(e.Time))))
+		}
+		rows = append(rows, row("Sum, stage "+itoa(f.WorstStage), Milliseconds(int64(f.Exposed))))
+		if f.ExposedInBubble > 0 {
+			rows = append(rows, row("In bubbles, not counted", Milliseconds(int64(f.ExposedInBubble))))
+		}
+		return &Formula{
+			Title: "Exposed communication",
+			Text:  "Time covered by communication and by no compute. The part inside a pipeline bubble delays nothing and is kept apart. An instant covered by several collectives belongs to the one that released the next compute.",
+			Rows:  rows,
+		}
+	case ids.Overlap:
+		return &Formula{
+			Title: "Overlap efficiency",
+			Text:  "hidden / all of grad sync and param sync",
+			Rows:  [][2]string{row("Hidden", Milliseconds(int64(f.Hidden))), row("Grad and param sync", Milliseconds(int64(f.SyncTotal))), row("Efficiency", Percent(f.Overlap))},
+		}
+	case ids.Utilisation:
+		return &Formula{
+			Title: "Bucket utilisation",
+			Text:  "filled elements / size, over all buckets of all stages. A bucket is always sent whole.",
+			Rows:  [][2]string{row("Buckets", Count(int64(f.Buckets))), row("Size of each", Count(f.BucketSize)+" elements"), row("Padding moved per step and rank", Size(f.WastedBytes)), row("Utilisation", Percent(f.Utilisation))},
+		}
+	case ids.Amax:
+		return &Formula{
+			Title: "Amax reductions",
+			Text:  "How often per step the FP8 amaxes are reduced over all ranks. Before NeMo PR 8221 this happened in every call that casts parameters; after it once.",
+			Rows:  [][2]string{row("Reductions per step", Count(int64(f.AmaxReductions)))},
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package derive
+
+import (
+	"strings"
+
+	"distopt/core/importer"
+	"distopt/core/scenario"
+	"distopt/web/state"
+)
+
+// Form is the configuration as a form.
+type Form struct {
+	Groups []FormGroup
+	Broken string // why the form can't edit: the text isn't YAML
+}
+
+// FormGroup is a group of fields.
+type FormGroup struct {
+	Name     string
+	Key      string
+	Note     string // derived, right of the heading
+	Rows     []FormRow
+	Rare     []FormRow
+	RareOpen bool
+	RareSet  int // rare fields that differ from the preset
+}
+
+// Control is the kind of control of a field.
+type Control uint8
+
+// The controls.
+const (
+	ControlNumber Control = iota
+	ControlSwitch
+	ControlSegments // a choice of two
+	ControlSelect
+	ControlDerived // not editable
+)
+
+// FormRow is one field.
+type FormRow struct {
+	ID, Path, Label string
+	Control         Control
+	Value           string
+	On              bool // of a switch
+	Unit            string
+	Options         []Option
+	Placeholder     string // what null means
+	Help            string
+	Changed         bool // differs from the preset
+	Preset          string
+	Error           string
+}
+
+// Option is one value of a choice.
+type Option struct {
+	Value, Label string
+	Selected     bool
+}
+
+type formKey struct {
+	read *state.Reading
+	base string
+	more string
+}
+
+// form builds the form of a reading. base is the text of the preset.
+func form(k formKey) *Form {
+	f := &Form{}
+	if k.read == nil {
+		return f
+	}
+	if k.read.Broken() {
+		f.Broken = "The text is not YAML at the line marked. Mend it in the YAML tab; the form then works again."
+	}
+	preset := state.Base(k.base)
+	errors := map[string]string{}
+	for i := range k.read.Diagnostics {
+		d := &k.read.Diagnostics[i]
+		if d.Severity == importer.Error && errors[d.Path] == "" {
+			errors[d.Path] = d.Message
+		}
+	}
+	derived := k.read.Scenario.Derive()
+	for g := range scenario.NumGroups {
+		group := FormGroup{Name: g.String(), Key: "g" + itoa(int(g)), RareOpen: contains(k.more, "g"+itoa(int(g)))}
+		for i := range scenario.Fields {
+			field := &scenario.Fields[i]
+			if field.Group != g {
+				continue
+			}
+			row := formRow(field, k.read, preset)
+			row.Error = errors[field.Path]
+			if field.Rare && row.Error == "" {
+				group.Rare = append(group.Rare, row)
+				if row.Changed {
+					group.RareSet++
+				}
+			} else {
+				group.Rows = append(group.Rows, row)
+			}
+		}
+		derivedRows(&group, g, &derived)
+		if len(group.Rows)+len(group.Rare) > 0 {
+			f.Groups = append(f.Groups, group)
+		}
+	}
+	return f
+}
+
+func formRow(field *scenario.Field, read *state.Reading, preset *scenario.Scenario) FormRow {
+	row := FormRow{
+		ID: "f-" + strings.ReplaceAll(field.Path, ".", "-"), Path: field.Path, Label: field.Label, Unit: field.Unit,
+		Value: field.Get(&read.Scenario), Help: help(field),
+	}
+	if preset != nil {
+		row.Preset = field.Get(preset)
+		row.Changed = row.Preset != row.Value
+	}
+	switch field.Kind {
+	case scenario.Bool:
+		row.Control = ControlSwitch
+		row.On = row.Value == "true"
+	case scenario.Choice:
+		row.Control = ControlSelect
+		n := len(field.Choices)
+		if n == 2 && !field.Optional && len(field.Choices[0])+len(field.Choices[1]) <= 14 {
+			row.Control = ControlSegments
+		}
+		known := false
+		if field.Optional {
+			row.Options = append(row.Options, Option{scenario.Null, field.Null, row.Value == scenario.Null})
+			known = row.Value == scenario.Null
+		}
+		for _, c := range field.Choices {
+			row.Options = append(row.Options, Option{c, c, c == row.Value})
+			known = known || c == row.Value
+		}
+		if !known {
+			row.Options = append(row.Options, Option{row.Value, row.Value, true})
+		}
+	default:
+		if row.Value == scenario.Null {
+			row.Value = ""
+			row.Placeholder = field.Null
+		}
+	}
+	return row
+}
+
+// help is the tooltip of a label: what it does, what it may be, where the key comes from.
+func help(f *scenario.Field) string {
+	text := f.Help + "\n" + f.Path + ": " + f.Want()
+	if f.Default != "" {
+		text += ". Default: " + f.Default
+	}
+	if f.Source != "" {
+		text += ".\n" + f.Source
+	}
+	return text
+}
+
+// derivedRows adds what follows from the fields of a group.
+func derivedRows(g *FormGroup, id scenario.Group, d *scenario.Derived) {
+	add := func(label string, n int64) {
+		value := "–"
+		if n > 0 {
+			value = Count(n)
+		}
+		g.Rows = append(g.Rows, FormRow{ID: "d-" + strings.ReplaceAll(label, " ", "-"), Label: label, Control: ControlDerived, Value: value})
+	}
+	switch id {
+	case scenario.GroupModel:
+		if d.Parameters > 0 {
+			g.Note = Large(d.Parameters) + " parameters"
+		}
+	case scenario.GroupBatch:
+		add("Microbatches per step", int64(d.Microbatches))
+	case scenario.GroupParallelism:
+		if d.DP > 0 {
+			g.Note = "DP " + Count(int64(d.DP)) + ", " + Count(int64(d.World)) + " GPUs"
+		}
+	case scenario.GroupOptimizer:
+		if d.BucketSize > 0 {
+			g.Note = Elems(int64(d.BucketSize)) + " elements"
+		}
+	}
+}
+
+// Problems is the list at the foot of the configuration.
+type Problems struct {
+	Title    string
+	Errors   int
+	Warnings int
+	Items    []Problem
+}
+
+// Problem is one entry.
+type Problem struct {
+	Index int // among the diagnostics
+	Error bool
+	Path  string
+	Text  string
+	Where string
+	Line  int
+	Fix   string // of the one click that mends it, "" when there is none
+}
+
+// problemLimit is how many problems are listed.
+const problemLimit = 60
+
+func problems(read *state.Reading) *Problems {
+	p := &Problems{}
+	if read == nil {
+		return p
+	}
+	p.Errors, p.Warnings = read.Count(importer.Error), read.Count(importer.Warning)
+	for _, severity := range [...]importer.Severity{importer.Error, importer.Warning} {
+		for i := range read.Diagnostics {
+			d := &read.Diagnostics[i]
+			if d.Severity != severity || len(p.Items) >= problemLimit {
+				continue
+			}
+			item := Problem{Index: i, Error: severity == importer.Error, Path: d.Path, Text: d.Message, Line: d.Line}
+			if d.Line > 0 {
+				item.Where = "Line " + itoa(d.Line) + ":" + itoa(d.Col)
+			}
+			if len(d.Edits) > 0 {
+				item.Fix = fixLabel(d)
+			}
+			p.Items = append(p.Items, item)
+		}
+	}
+	var parts []string
+	if p.Errors > 0 {
+		parts = append(parts, plural(p.Errors, "error"))
+	}
+	if p.Warnings > 0 {
+		parts = append(parts, plural(p.Warnings, "warning"))
+	}
+	p.Title = strings.Join(parts, ", ")
+	return p
+}
+
+// fixLabel says what a fix does: the edit itself while there is one, else in words.
+func fixLabel(d *importer.Diagnostic) string {
+	if e := d.Edits[0]; len(d.Edits) == 1 {
+		switch {
+		case e.Value == scenario.Null:
+			return "Remove " + last(e.Path)
+		case e.Path == d.Path:
+			return "Set to " + e.Value
+		default:
+			return "Set " + last(e.Path) + " to " + e.Value
+		}
+	}
+	return upper(d.Fix)
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return Count(int64(n)) + " " + word + "s"
+}
+
+func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -1,0 +1,190 @@
+package web
+
+import (
+	"strings"
+
+	"github.com/maxence-charriere/go-app/v9/pkg/app"
+
+	"distopt/web/ids"
+	"distopt/web/state"
+)
+
+// on binds f to an event of the window for the page's life.
+func on(name string, f func(e app.Value)) {
+	app.Window().Call("addEventListener", name, app.FuncOf(func(_ app.Value, args []app.Value) any {
+		f(args[0])
+		return nil
+	}))
+}
+
+// listen binds what belongs to no element: hash, keys, files dropped, changes of the theme.
+func (r *root) listen() {
+	on("hashchange", func(app.Value) { r.openHash() })
+	on("keydown", r.onKey)
+	on("dragover", func(e app.Value) { e.Call("preventDefault") })
+	on("drop", func(e app.Value) {
+		e.Call("preventDefault")
+		if files := e.Get("dataTransfer").Get("files"); files.Length() > 0 {
+			r.send(state.FileChosen{File: files.Index(0)})
+		}
+	})
+	changed := app.FuncOf(func(app.Value, []app.Value) any {
+		r.recolour()
+		return nil
+	})
+	for _, query := range [...]string{"(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(forced-colors: active)"} {
+		app.Window().Call("matchMedia", query).Call("addEventListener", "change", changed)
+	}
+}
+
+// typing reports whether keys go into a text: single keys are then no commands.
+func typing(target app.Value) bool {
+	if !target.Truthy() || !target.Get("tagName").Truthy() {
+		return false
+	}
+	switch strings.ToLower(target.Get("tagName").String()) {
+	case "input", "textarea", "select", ids.EditorTag:
+		return true
+	}
+	return false
+}
+
+// regions are what F6 moves between.
+var regions = [...]string{ids.Preset, ids.TabForm, ids.StepTime, ids.Timeline, ids.Inspector, "pane"}
+
+func (r *root) onKey(e app.Value) {
+	target := e.Get("target")
+	key := e.Get("key").String()
+	ctrl, shift := e.Get("ctrlKey").Bool() || e.Get("metaKey").Bool(), e.Get("shiftKey").Bool()
+	done := func(m state.Msg) {
+		e.Call("preventDefault")
+		r.send(m)
+	}
+	if ctrl {
+		tag := strings.ToLower(target.Get("tagName").String())
+		if tag == ids.EditorTag || tag == "textarea" {
+			return
+		}
+		switch {
+		case strings.EqualFold(key, "z") && shift, strings.EqualFold(key, "y"):
+			done(state.Redone{})
+		case strings.EqualFold(key, "z"):
+			done(state.Undone{})
+		case key == "Enter":
+			done(state.SimulateNow{})
+		}
+		return
+	}
+	switch key {
+	case "F6":
+		e.Call("preventDefault")
+		r.nextRegion(target, shift)
+		return
+	case "Escape":
+		r.escape()
+		return
+	}
+	if typing(target) || e.Get("altKey").Bool() || e.Get("defaultPrevented").Bool() || r.state.Dialog != state.NoDialog {
+		return
+	}
+	if r.going {
+		r.going = false
+		switch key {
+		case "t":
+			focus(ids.Timeline)
+		case "b":
+			r.send(state.DetailPicked{Tab: state.Buckets})
+			frames(2, func() { focus(ids.Buckets) })
+		case "c":
+			focus(ids.TabForm)
+		}
+		return
+	}
+	switch key {
+	case "?":
+		done(state.DialogOpened{Dialog: state.Help})
+	case "x":
+		done(state.SlotPicked{Slot: 1 - r.state.Shown})
+	case "X":
+		done(state.ComparePicked{})
+	case "g":
+		r.going = true
+	case "t":
+		if pane := element("pane"); pane.Truthy() && pane.Call("contains", target).Bool() {
+			done(state.TableToggled{})
+		}
+	case "1", "2", "3", "4":
+		tabs := []state.DetailTab{state.Buckets, state.Collectives, state.FourVersions}
+		if r.state.Compare {
+			tabs = append([]state.DetailTab{state.Differences}, tabs...)
+		}
+		if n := int(key[0] - '1'); n < len(tabs) {
+			done(state.DetailPicked{Tab: tabs[n]})
+		}
+	}
+}
+
+// escape closes what lies on top, else cancels, else clears.
+func (r *root) escape() {
+	switch s := &r.state; {
+	case s.Dialog != state.NoDialog:
+		// the browser closes it and tells
+	case s.Figure != "":
+		r.send(state.FigureOpened{})
+	case s.Sheet == state.ConfigSheet:
+		r.send(state.SheetPicked{Sheet: state.ResultSheet})
+	case s.Slots[0].Request != 0 || s.Slots[1].Request != 0:
+		r.send(state.Halt{})
+	}
+}
+
+func focus(id string) {
+	if el := element(id); el.Truthy() {
+		el.Call("focus")
+	}
+}
+
+func (r *root) nextRegion(target app.Value, back bool) {
+	at := -1
+	for i, id := range regions {
+		el := element(id)
+		if !el.Truthy() || !target.Truthy() {
+			continue
+		}
+		if region := el.Call("closest", "header, aside, section, main"); region.Truthy() && region.Call("contains", target).Bool() {
+			at = i
+		}
+	}
+	step := 1
+	if back {
+		step = len(regions) - 1
+	}
+	for range regions {
+		at = (at + step + len(regions)) % len(regions)
+		el := element(regions[at])
+		if !el.Truthy() || el.Get("offsetParent").IsNull() {
+			continue
+		}
+		if !el.Call("matches", "button, select, [tabindex]").Bool() {
+			el.Call("setAttribute", "tabindex", "-1")
+		}
+		el.Call("focus")
+		return
+	}
+}
+
+// announce says what is new in the live region, at most once in 1.5 s and not while the visitor
+// types.
+func (r *root) announce() {
+	if app.IsServer || r.state.Live == r.saying {
+		return
+	}
+	r.saying = r.state.Live
+	text := r.saying
+	after(1500, func() {
+		if r.saying == text && r.said != text {
+			r.said = text
+			r.ctx.Dispatch(func(app.Context) {})
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package state
+
+import (
+	"fmt"
+	"sync"
+
+	"distopt/core/importer"
+	"distopt/core/scenario"
+)
+
+// Reading is what a text means: the scenario it stands for, what is wrong with it, and what
+// became of each of its keys.
+type Reading struct {
+	importer.Reading
+	Text string
+}
+
+// Read reads a text.
+func Read(text string) *Reading { return &Reading{*importer.Read(text), text} }
+
+// OK reports whether the text can be simulated.
+func (r *Reading) OK() bool { return r != nil && r.Reading.OK() }
+
+// Broken reports whether fields can't be edited, since the text is no YAML.
+func (r *Reading) Broken() bool {
+	for i := range r.Diagnostics {
+		if d := &r.Diagnostics[i]; d.Severity == importer.Error && d.Path == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Presets are the documents to start from.
+var Presets = sync.OnceValue(scenario.Presets)
+
+func presetDocument(id string) (Document, bool) {
+	for _, p := range Presets() {
+		if p.ID == id {
+			return Document{Name: p.Name, Preset: p.ID, Base: p.Text, Text: p.Text}, true
+		}
+	}
+	return Document{}, false
+}
+
+// Opening gives the documents of a first visit: the first preset after the change, and before it.
+func Opening() [2]Document {
+	after, _ := presetDocument(Presets()[0].ID)
+	before := after
+	if text, err := setVersion(after.Text, scenario.Before); err == nil {
+		before.Text = text
+		before.Name += ", before"
+	}
+	return [2]Document{after, before}
+}
+
+const versionPath = "framework.version"
+
+func setVersion(text, version string) (string, error) {
+	return importer.SetField(text, versionPath, version)
+}
+
+// resetField gives a field the value it has in the document's preset, or its default.
+func resetField(doc Document, path string) (string, error) {
+	f, ok := scenario.ByPath(path)
+	if !ok {
+		return doc.Text, fmt.Errorf("%s is not a field", path)
+	}
+	base := Base(doc.Base)
+	if base == nil {
+		def := scenario.Default(Read(doc.Text).Scenario.Optim.Name)
+		base = &def
+	}
+	return importer.SetField(doc.Text, path, f.Get(base))
+}
+
+// bases keeps what was read of the presets' texts, which are few.
+var bases = map[string]*scenario.Scenario{}
+
+// Base is the scenario of a preset's text, nil for none.
+func Base(text string) *scenario.Scenario {
+	if text == "" {
+		return nil
+	}
+	if s, ok := bases[text]; ok {
+		return s
+	}
+	s := importer.Read(text).Scenario
+	bases[text] = &s
+	return &s
+}

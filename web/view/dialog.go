@@ -1,0 +1,169 @@
+package view
+
+import (
+	"github.com/maxence-charriere/go-app/v9/pkg/app"
+
+	"distopt/core/importer"
+	"distopt/web/derive"
+	"distopt/web/ids"
+	"distopt/web/state"
+)
+
+// Dialogs holds the three dialogs. They are <dialog> elements, opened by showModal, so the browser
+// keeps focus inside and gives it back.
+type Dialogs struct {
+	app.Compo
+	Mail *Mailbox
+	VM   *derive.Dialog
+}
+
+// Render places all of them; only one is open.
+func (d *Dialogs) Render() app.UI {
+	return app.Div().Body(d.help(), d.share(), d.imports())
+}
+
+func (d *Dialogs) frame(id, title string, body ...app.UI) app.UI {
+	head := app.Header().Body(
+		app.H2().ID(id+"-title").Text(title), app.Span().Class("grow"),
+		app.Button().Type("button").Class("icon").Aria("label", "Close").OnClick(d.onClose).Body(icon("close")),
+	)
+	return app.Dialog().ID(id).Aria("labelledby", id+"-title").On("close", d.onClosed).On("click", d.onBackdrop).Body(
+		app.Div().Class("dialog").Body(append([]app.UI{head}, body...)...),
+	)
+}
+
+var keys = [...][2]string{
+	{"W S, A D", "zoom in and out at the pointer, pan; Shift for coarse"},
+	{"← →, ↑ ↓", "previous or next operation in the lane, lane above or below"},
+	{"F, Shift+F or 0", "zoom to the selection, whole step"},
+	{"[ ]", "previous, next exposed operation"},
+	{", .", "previous, next operation of the same bucket"},
+	{"R", "go to what released it; again: further up the chain"},
+	{"T", "picture or table"},
+	{"Esc", "clear, close, cancel"},
+	{"1 … 4", "detail tabs"},
+	{"G then T, B, C", "go to timeline, buckets, configuration"},
+	{"X, Shift+X", "A or B; Compare"},
+	{"Ctrl+Enter", "simulate now"},
+	{"Ctrl+Z, Ctrl+Shift+Z", "undo, redo"},
+	{"F6", "next region"},
+	{"?", "this map"},
+}
+
+func (d *Dialogs) help() app.UI {
+	rows := make([]app.UI, 0, len(keys))
+	for _, k := range keys {
+		rows = append(rows, app.Tr().Body(app.Th().Scope("row").Body(app.Kbd().Text(k[0])), app.Td().Text(k[1])))
+	}
+	model := ""
+	if d.VM.Model != "" {
+		model = "Model " + d.VM.Model + ". "
+	}
+	return d.frame(ids.HelpDialog, "Help",
+		app.P().Text("What a sharded Adam optimizer does with a training configuration: which parameter goes into which bucket, which collective runs when, what hides it, what stays exposed. Everything runs in this browser; nothing you type leaves the page."),
+		app.H3().Text("Keyboard"),
+		app.P().Class("dim").Text("Letters of the first rows work while the timeline or the buckets have focus."),
+		app.Table().Class("plain keys").Body(app.TBody().Body(rows...)),
+		app.H3().Text("Licence and notices"),
+		app.P().Body(
+			app.Text(model+"Distopt Playground is free software under the Apache License 2.0: "),
+			app.A().Href("LICENSE").Target("_blank").Text("licence"), app.Text(", "),
+			app.A().Href("THIRD_PARTY_NOTICES.txt").Target("_blank").Text("notices of the software it contains"), app.Text("."),
+		),
+	)
+}
+
+func (d *Dialogs) share() app.UI {
+	note := "Link copied, " + d.VM.Length + " characters. It holds both configurations, nothing else about you."
+	if !d.VM.Copied {
+		note = "The browser did not allow copying. Select the link and copy it; " + d.VM.Length + " characters."
+	}
+	return d.frame("share-dialog", "Share",
+		app.P().Text(note),
+		app.Label().Class("field").Body(app.Text("Link"), app.Input().ID(ids.ShareLink).Type("text").ReadOnly(true).Value(d.VM.Link).OnFocus(d.onSelect)),
+		app.Div().Class("acts").Body(app.Button().Type("button").Class("btn small primary").OnClick(d.onCopy).Text("Copy again")),
+	)
+}
+
+func (d *Dialogs) imports() app.UI {
+	return d.frame("import-dialog", "Import",
+		app.P().Text("Paste a NeMo configuration, drop the file anywhere on the page, or pick it. It replaces the configuration that is shown; undo brings that back."),
+		app.Textarea().ID("import-text").Aria("label", "Configuration text").Attr("spellcheck", "false").Rows(10),
+		app.Div().Class("acts").Body(
+			app.Button().ID("import-go").Type("button").Class("btn small primary").OnClick(d.onPaste).Text("Use this text"),
+			app.Label().Class("btn small").For("import-file").Text("Pick a file"),
+			app.Input().ID("import-file").Type("file").Class("sr").Accept(".yaml,.yml,.json,.txt").OnChange(d.onFile),
+		),
+		d.imported(),
+	)
+}
+
+// imported lists what became of every key of the last import.
+func (d *Dialogs) imported() app.UI {
+	read := d.VM.Import
+	if read == nil {
+		return nil
+	}
+	var parts []app.UI
+	for _, s := range [...]importer.Status{importer.Used, importer.NoEffect, importer.Unsupported, importer.Unknown} {
+		var rows []app.UI
+		for i := range read.Keys {
+			k := &read.Keys[i]
+			if k.Status != s || len(rows) >= 200 {
+				continue
+			}
+			text := k.Why
+			if k.Near != "" {
+				text += " Did you mean " + k.Near + "?"
+			}
+			if s == importer.Used {
+				text = k.Value
+			}
+			rows = append(rows, app.Li().Body(app.Code().Text(k.Path), app.Text(" "), app.Span().Class("dim").Text(text)))
+		}
+		if len(rows) > 0 {
+			title := [...]string{"used", "no effect here", "not supported", "unknown"}[s]
+			parts = append(parts, app.Details().Open(s >= importer.Unsupported).Body(
+				app.Summary().Text(derive.Count(int64(len(rows)))+" "+title), app.Ul().Class("keylist").Body(rows...)))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return app.Div().Class("imported").Role("status").Body(append([]app.UI{app.H3().Text("Imported as " + read.Kind.String())}, parts...)...)
+}
+
+func (d *Dialogs) onClose(app.Context, app.Event) {
+	d.Mail.Post(state.DialogOpened{Dialog: state.NoDialog})
+}
+
+// onClosed follows the browser, which closes a dialog on Escape by itself.
+func (d *Dialogs) onClosed(app.Context, app.Event) {
+	if d.VM.Kind != state.NoDialog {
+		d.Mail.Post(state.DialogOpened{Dialog: state.NoDialog})
+	}
+}
+
+func (d *Dialogs) onBackdrop(ctx app.Context, e app.Event) {
+	if e.Get("target").Equal(ctx.JSSrc()) {
+		d.Mail.Post(state.DialogOpened{Dialog: state.NoDialog})
+	}
+}
+
+func (d *Dialogs) onSelect(ctx app.Context, _ app.Event) { ctx.JSSrc().Call("select") }
+func (d *Dialogs) onCopy(app.Context, app.Event)         { d.Mail.Post(state.ShareAsked{}) }
+
+func (d *Dialogs) onPaste(app.Context, app.Event) {
+	text := app.Window().Get("document").Call("getElementById", "import-text").Get("value").String()
+	if text != "" {
+		d.Mail.Post(state.Imported{Name: "Pasted text", Text: text})
+	}
+}
+
+func (d *Dialogs) onFile(ctx app.Context, _ app.Event) {
+	files := ctx.JSSrc().Get("files")
+	if files.Length() > 0 {
+		d.Mail.Post(state.FileChosen{File: files.Index(0)})
+		ctx.JSSrc().Set("value", "")
+	}
+}
