@@ -18,22 +18,20 @@ import (
 	"slices"
 )
 
-// MaxRequest bounds a request in bytes: two documents of 1 MiB, every character escaped as \u00xx.
+// MaxRequest bounds a request in bytes: a document of 2 MiB, every character escaped as \u00xx.
 const MaxRequest = 13 << 20
 
 // The kinds of request.
 const (
-	Ping     = "ping"     // answers "pong"
-	Memory   = "memory"   // answers the bytes of memory that the simulator holds
-	Evaluate = "evaluate" // answers the report.Result of A, with its spans
-	Versions = "versions" // answers a []Version: A under every framework version, without spans
+	Ping   = "ping"   // answers "pong"
+	Memory = "memory" // answers the bytes of memory that the simulator holds
+	Eval   = "eval"   // answers the report.Result of document A, with its spans
 )
 
 // Request is what the page asks for.
 type Request struct {
 	Op string `json:"op"`
 	A  string `json:"a,omitempty"` // a document as the visitor typed it
-	B  string `json:"b,omitempty"` // the one to compare with
 }
 
 // Progress is told how much of a request is done, from 0 to 1.

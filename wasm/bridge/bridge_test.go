@@ -55,8 +55,8 @@ func TestLongRequestIsCutInTheReport(t *testing.T) {
 // FuzzHandle wants an answer or an error for whatever comes, and never a panic.
 func FuzzHandle(f *testing.F) {
 	f.Add([]byte(`{"op":"ping"}`))
-	f.Add([]byte(`{"op":"evaluate","a":"model:\n  hidden_size: 512\n"}`))
-	f.Add([]byte(`{"op":"evaluate","a":"a: &a [*a]","b":"\u0000"}`))
+	f.Add([]byte(`{"op":"eval","a":"model:\n  hidden_size: 512\n"}`))
+	f.Add([]byte(`{"op":"eval","a":"a: &a [*a]"}`))
 	f.Add([]byte(`{"op":{}}`))
 	f.Fuzz(func(t *testing.T, request []byte) {
 		head, _, err := Handle(request, func(float64) {})

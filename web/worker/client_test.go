@@ -99,7 +99,7 @@ func (h *heard) done(r Response) {
 	h.answers, h.errors = append(h.answers, string(r.Head)), append(h.errors, r.Err)
 }
 
-func doc(text string) bridge.Request { return bridge.Request{Op: "evaluate", A: text} }
+func doc(text string) bridge.Request { return bridge.Request{Op: bridge.Eval, A: text} }
 
 func TestRequestWaitsForTheWorker(t *testing.T) {
 	h, said := &fakeHost{}, &heard{}
