@@ -163,7 +163,7 @@ func (f *Fabric) ring(op Collective, p Place, sent float64) units.Seconds {
 	for i := range ringProtocols {
 		r := &ringProtocols[i]
 		us := r.base + float64((steps-inter)*r.nvlink) + float64(inter*(float64(r.net*f.Network.Hop)+netOverhead))
-		best = min(best, us*1e-6+sent/f.rate(i, r, p, f.wire(ReduceScatter, p)))
+		best = min(best, float64(us*1e-6)+sent/f.rate(i, r, p, f.wire(ReduceScatter, p)))
 	}
 	return units.Seconds(best)
 }
@@ -188,7 +188,8 @@ func (f *Fabric) tree(p Place, sent float64) units.Seconds {
 	for i := range treeProtocols {
 		r := &treeProtocols[i]
 		steps := float64(float64(p.PerNode-1)*r.nvlink) + float64(depth*(float64(r.net*f.Network.Hop)+netOverhead))
-		best = min(best, (r.base+2*steps)*1e-6+sent/f.rate(i, r, p, wire))
+		us := r.base + float64(2*steps)
+		best = min(best, float64(us*1e-6)+sent/f.rate(i, r, p, wire))
 	}
 	return units.Seconds(best)
 }
@@ -214,3 +215,6 @@ func (f *Fabric) Send(sameNode bool, size units.Bytes) units.Seconds {
 	latency := sendLatency + float64(sendNetSteps*f.Network.Hop)
 	return units.Seconds(latency + float64(size)/(float64(f.Network.PerGPU)*f.Network.Efficiency))
 }
+
+// Crosses reports whether a group uses the network.
+func (f *Fabric) Crosses(p Place) bool { return f.domain(p).Nodes > 1 }

@@ -75,8 +75,8 @@ func (c *GEMMCurve) Time(p Product, sms int) units.Seconds {
 			compute = min(compute, seconds)
 		}
 	}
-	operands := float64(p.Operand) * (float64(m*k) + float64(n*k))
-	result := float64(p.Result) * (m * n)
+	operands := float64(float64(p.Operand) * (float64(m*k) + float64(n*k)))
+	result := float64(float64(p.Result) * (m * n))
 	memory := (operands + result) / float64(c.Bandwidth)
 	seconds := float64(c.Floor) + math.Sqrt(float64(compute*compute)+float64(memory*memory))
 	if p.Accumulate {

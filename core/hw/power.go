@@ -27,7 +27,7 @@ func Slowdown(clocked, clockedDraw, steady, steadyDraw units.Seconds) float64 {
 	}
 	b := float64(steady-steadyDraw) / float64(clocked)
 	c := float64(clockedDraw) / float64(clocked)
-	s := (math.Sqrt(float64(b*b)+4*c) - b) / 2
+	s := (math.Sqrt(float64(b*b)+float64(4*c)) - b) / 2
 	return max(s, 1)
 }
 
@@ -37,13 +37,12 @@ func Slowdown(clocked, clockedDraw, steady, steadyDraw units.Seconds) float64 {
 //
 //	draw = (rate that the curve gives for a large product / rate that was measured)²
 //
-// Ampere 263 TFLOP/s (median of large shapes in aiconfigurator's A100 SXM table), Blackwell 16 bit
-// 1105 (median of SimuMax's B200 forward products), FP8 2890 (what published GB200 runs need; weak).
-// Nothing was measured for the rest: attention and memory are Hopper's, communication is a guess
-// between idle and memory-bound.
+// Ampere 263 TFLOP/s (large shapes of aiconfigurator's A100 SXM table), Blackwell 1105 (median of
+// SimuMax's B200 forward products). Nothing was measured for the rest: FP8 is taken as 16 bit,
+// attention and memory as on Hopper, communication is a guess between idle and memory-bound.
 var powers = [NumArch]Power{
-	Ampere:    {Product: 1.17, ProductFP8: 1.17, Attention: [NumBackend]float64{1, 1}, Memory: 0.8, Communication: 0.6},
-	Ada:       {Product: 1, ProductFP8: 1, Attention: [NumBackend]float64{1, 1}, Memory: 0.8, Communication: 0.6},
-	Hopper:    {Product: 1.4, ProductFP8: 1.4, Attention: [NumBackend]float64{0.9, 1.2}, Memory: 0.8, Communication: 0.6},
-	Blackwell: {Product: 2.7, ProductFP8: 1.6, Attention: [NumBackend]float64{0.9, 1.2}, Memory: 0.8, Communication: 0.6},
+	Ampere:    {Product: 1.17, ProductFP8: 1.17, Attention: [NumBackend]float64{1, 1}, Memory: 0.7, Communication: 0.6},
+	Ada:       {Product: 1, ProductFP8: 1, Attention: [NumBackend]float64{1, 1}, Memory: 0.7, Communication: 0.6},
+	Hopper:    {Product: 1.4, ProductFP8: 1.4, Attention: [NumBackend]float64{0.8, 1.1}, Memory: 0.7, Communication: 0.6},
+	Blackwell: {Product: 2.7, ProductFP8: 2.7, Attention: [NumBackend]float64{0.8, 1.1}, Memory: 0.7, Communication: 0.6},
 }

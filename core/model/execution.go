@@ -14,6 +14,9 @@ type Execution struct {
 	TP           int64
 	SP           bool // sequence parallelism; without effect at TP 1
 	CP           int64
+	// TPOverlap: with SP, gathers and scatters run beside the product that needs or makes them
+	// (ub_tp_comm_overlap), and what is longer than it shows.
+	TPOverlap bool
 
 	// GradDType is what weight gradients are added in, by the GEMM itself with GradFusion;
 	// without it they are written in the model's dtype and added by a kernel of the optimizer.
@@ -53,7 +56,7 @@ func (c *Config) ModelFLOPs(sequences int64) (causal, full units.FLOPs) {
 	query, qkv := c.heads()
 	h := float64(c.Hidden)
 	perLayer := h * (float64(qkv) + float64(query) + float64(c.fc1()) + float64(c.FFN))
-	weights := float64(c.Layers)*perLayer + float64(h*float64(c.Vocab))
+	weights := float64(float64(c.Layers)*perLayer) + float64(h*float64(c.Vocab))
 	attention := float64(c.Layers) * float64(query) * float64(c.Seq)
 	tokens := float64(sequences) * float64(c.Seq)
 	causal = units.FLOPs(tokens * (float64(6*weights) + float64(6*attention)))

@@ -25,6 +25,7 @@ type Kernel struct {
 	Kind    KernelKind
 	M, N, K int64       // GEMM: C[M,N] over K; flash: M = batch*heads, N = queries, K = head dim
 	FP8     bool        // operands are FP8
+	TF32    bool        // operands are fp32, multiplied in TF32
 	Grad    bool        // GEMM of a backward pass: FP8 accumulates with more bits
 	Wgrad   bool        // weight gradient
 	Add     bool        // GEMM: the result is added to what C holds (fused gradient accumulation)

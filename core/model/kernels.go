@@ -10,8 +10,7 @@ import (
 // layer spec launches them: fused norm and projection, FP8 casts with their transposes, flash
 // attention, JIT-fused bias, GELU and dropout. Sizes are those of one rank.
 //
-// Not modelled: overlap of tensor-parallel communication by user buffers, the few kernels of
-// FP8 scale updates, position ids and masks; dropout inside attention costs nothing.
+// Not modelled: the few kernels of FP8 scale updates, position ids and masks; dropout inside attention costs nothing.
 func (c *Config) Kernels(e *Execution, p Pass) []Kernel {
 	l := newLister(c, e)
 	if !p.Backward {
@@ -27,6 +26,9 @@ func (c *Config) Kernels(e *Execution, p Pass) []Kernel {
 	l.backward(p.Module)
 	return l.list
 }
+
+// overlap reports whether user buffers hide the collectives of sequence parallelism.
+func (l *lister) overlap() bool { return l.e.TPOverlap && l.sp }
 
 func layered(m ModuleKind) bool {
 	switch m {
@@ -91,7 +93,7 @@ func (l *lister) forward(m ModuleKind) {
 		}
 	case QKV:
 		l.normForward()
-		l.gather("qkv input", l.norm*l.tokens*h)
+		l.gather("qkv input", l.norm*l.tokens*h).Beside = l.overlap()
 		l.linearForward("qkv", l.query+2*l.kv, h)
 	case Attention:
 		l.rope("rotary")
@@ -100,7 +102,7 @@ func (l *lister) forward(m ModuleKind) {
 		l.rowForward("projection", l.query)
 	case FC1:
 		l.normForward()
-		l.gather("fc1 input", l.norm*l.tokens*h)
+		l.gather("fc1 input", l.norm*l.tokens*h).Beside = l.overlap()
 		l.linearForward("fc1", l.fc1, h)
 		l.memory("activation", hw.Activation, l.word*l.tokens*(l.fc1+l.ffn))
 	case FC2:
@@ -212,8 +214,11 @@ func (l *lister) rowForward(name string, in int64) {
 	case l.c.FP8:
 		l.memory(name+" input to FP8", hw.CastTransposeFP8, (l.word+2)*l.tokens*in)
 	}
+	if l.overlap() {
+		l.comm(name, l.word*l.tokens*h, l.sum()).Beside = true
+	}
 	l.linearForward(name, h, in)
-	if l.tp > 1 {
+	if l.tp > 1 && !l.overlap() {
 		l.comm(name, l.word*l.tokens*h, l.sum())
 	}
 	if l.e.Dropout {
@@ -235,12 +240,12 @@ func (l *lister) rowBackward(name string, in int64) {
 	switch {
 	case l.c.FP8 && l.sp:
 		l.memory(name+" gradient to FP8", hw.CastFP8, (l.word+1)*l.own*h)
-		l.gather(name+" gradient", l.tokens*h)
+		l.gather(name+" gradient", l.tokens*h).Beside = l.overlap()
 		l.memory(name+" gradient transpose", hw.TransposeFP8, 2*l.tokens*h)
 	case l.c.FP8:
 		l.memory(name+" gradient to FP8", hw.CastTransposeFP8, (l.word+2)*l.tokens*h)
 	default:
-		l.gather(name+" gradient", l.word*l.tokens*h)
+		l.gather(name+" gradient", l.word*l.tokens*h).Beside = l.overlap()
 	}
 	l.product(Kernel{Name: name + " input gradient", M: l.tokens, N: in, K: h, FP8: l.c.FP8, Grad: true})
 	if l.c.FP8 && l.sp {
@@ -313,7 +318,7 @@ func (l *lister) flash(name string, kind KernelKind) {
 }
 
 func (l *lister) product(k Kernel) {
-	k.Name, k.Kind = l.prefix+k.Name, GEMM
+	k.Name, k.Kind, k.TF32 = l.prefix+k.Name, GEMM, l.c.DType == dtype.FP32 && !k.FP8
 	if !k.Wgrad {
 		k.DType = l.c.DType
 	}
