@@ -1,0 +1,144 @@
+package scenario
+
+// Bounds of sizes: far beyond any model, and such that every product of them fits an int64.
+const (
+	maxLayers = 10_000
+	maxWidth  = 1 << 20
+	maxFFN    = 1 << 23
+	maxSeq    = 1 << 27
+	maxVocab  = 1 << 27
+	maxRanks  = 1 << 20
+	maxBatch  = 1 << 30
+)
+
+var modelFields = []Field{
+	{
+		Path: pathLayers, Label: "Layers", Kind: Int, Min: 1, Max: maxLayers, Default: "12",
+		Help:  "Transformer layers of the whole model. Each pipeline stage gets num_layers / PP of them, rounded down.",
+		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Layers },
+	},
+	{
+		Path: pathHidden, Label: "Hidden size", Kind: Int, Min: 1, Max: maxWidth, Default: "768",
+		Help:  "Width of the residual stream.",
+		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Hidden },
+	},
+	{
+		Path: pathFFN, Label: "FFN hidden size", Kind: Int, Min: 1, Max: maxFFN, Default: "3072", Optional: true, Null: "4 × hidden_size",
+		Help:  "Width between the two linear layers of the MLP; of each half when it is gated.",
+		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.FFN },
+	},
+	{
+		Path: pathHeads, Label: "Attention heads", Kind: Int, Min: 1, Max: maxWidth, Default: "12",
+		Help:  "Query heads. A multiple of TP.",
+		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Heads },
+	},
+	{
+		Path: pathGroups, Label: "Query groups", Kind: Int, Min: 1, Max: maxWidth, Default: Null, Optional: true, Null: "num_attention_heads",
+		Help:  "Key and value heads (grouped-query attention). A divisor of the heads and a multiple of TP.",
+		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.QueryGroups },
+	},
+	{
+		Path: pathSeq, Label: "Sequence length", Kind: Int, Unit: "tokens", Min: 1, Max: maxSeq, Default: "512",
+		Help:  "Tokens of one sequence, and rows of learned position embeddings.",
+		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.SeqLength },
+	},
+	{
+		Path: pathVocab, Label: "Vocabulary", Kind: Int, Unit: "tokens", Min: 1, Max: maxVocab, Default: "50257",
+		Help:  "Size of the tokenizer, before padding. NeMo asks the tokenizer; a file that names a known one need not say it.",
+		Group: GroupModel, Source: "the tokenizer", at: func(s *Scenario) any { return &s.Model.TokenizerVocab },
+	},
+	{
+		Path: pathVocabDivisor, Label: "Vocabulary multiple", Kind: Int, Min: 1, Max: 1 << 20, Default: "128",
+		Help:  "The vocabulary is padded to a multiple of this × TP.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.VocabDivisor },
+	},
+	{
+		Path: pathOverride, Label: "Padded vocabulary", Kind: Int, Min: 1, Max: maxVocab, Default: Null, Optional: true, Null: "computed from the vocabulary",
+		Help:  "Rows of the word embeddings as they are, in place of the padded vocabulary.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.OverrideVocab },
+	},
+	{
+		Path: pathKV, Label: "Channels per head", Kind: Int, Min: 1, Max: maxWidth, Default: Null, Optional: true, Null: "hidden_size / num_attention_heads",
+		Help:  "Width of one attention head.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.KVChannels },
+	},
+	{
+		Path: "model.position_embedding_type", Label: "Positions", Kind: Choice, Choices: []string{LearnedAbsolute, Rope}, Default: LearnedAbsolute,
+		Help:  "Learned positions are parameters of the first stage; rotary ones (rope) have none.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Position },
+	},
+	{
+		Path: "model.activation", Label: "Activation", Kind: Choice,
+		Choices: []string{"gelu", "squared-relu", "geglu", "reglu", "swiglu", "fast-geglu", "fast-reglu", "fast-swiglu"}, Default: "gelu",
+		Help:  "Of the MLP. One whose name ends in glu is gated: the first linear layer is twice as wide.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Activation },
+	},
+	{
+		Path: "model.normalization", Label: "Normalization", Kind: Choice, Choices: []string{"layernorm", "layernorm1p", "rmsnorm"}, Default: "layernorm",
+		Help:  "rmsnorm has no bias; layernorm1p is a LayerNorm whose weight is stored less one.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Normalization },
+	},
+	{
+		Path: "model.bias", Label: "Linear biases", Kind: Bool, Default: "true",
+		Help:  "All linear layers have a bias, or none.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Bias },
+	},
+	{
+		Path: "model.share_embeddings_and_output_weights", Label: "Tied embeddings", Kind: Bool, Default: "true",
+		Help:  "The output layer uses the word embeddings. With PP, first and last stage hold a copy each and add their gradients.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Tied },
+	},
+	{
+		Path: pathMCore, Label: "Megatron-core GPT", Kind: Bool, Default: "false",
+		Help:  "The model of Megatron-core with Transformer Engine layers. Only this one is simulated.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.MCore },
+	},
+}
+
+var batchFields = []Field{
+	{
+		Path: pathMicro, Label: "Microbatch", Kind: Int, Unit: "sequences", Min: 1, Max: maxBatch, Default: "4",
+		Help:  "Sequences in one forward and backward pass.",
+		Group: GroupBatch, Source: nemoModel, at: func(s *Scenario) any { return &s.Batch.Micro },
+	},
+	{
+		Path: pathGlobal, Label: "Global batch", Kind: Int, Unit: "sequences", Min: 1, Max: maxBatch, Default: "8",
+		Help:  "Sequences in one step, over all ranks. A multiple of microbatch × DP.",
+		Group: GroupBatch, Source: nemoModel, at: func(s *Scenario) any { return &s.Batch.Global },
+	},
+	{
+		Path: pathTP, Label: "Tensor parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: "1",
+		Help:  "Ranks that share every layer's matrices (TP).",
+		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.TP },
+	},
+	{
+		Path: pathPP, Label: "Pipeline stages", Kind: Int, Unit: "stages", Min: 1, Max: maxLayers, Default: "1",
+		Help:  "Groups of consecutive layers, each on its own ranks (PP).",
+		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.PP },
+	},
+	{
+		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxLayers, Default: Null, Optional: true, Null: "one, not interleaved",
+		Help:  "Interleaved schedule: groups of layers on each stage (VP). Megatron-core asks for more than two stages.",
+		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.VP },
+	},
+	{
+		Path: pathCP, Label: "Context parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: "1",
+		Help:  "Ranks that share every sequence (CP). The optimizer state is sharded over DP × CP.",
+		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.CP },
+	},
+	{
+		Path: pathSP, Label: "Sequence parallel", Kind: Bool, Default: "false",
+		Help:  "Norms and dropout are split over the tensor-parallel ranks. NeMo turns it off when TP is 1.",
+		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.SequenceParallel },
+	},
+	{
+		Path: pathOverlapP2P, Label: "Overlap messages", Kind: Bool, Default: "false",
+		Help:  "Messages between stages run beside compute. Only with the interleaved schedule, and not with batch_p2p_comm.",
+		Group: GroupParallelism, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.OverlapP2P },
+	},
+	{
+		Path: pathBatchP2P, Label: "Batch messages", Kind: Bool, Default: "true",
+		Help:  "Messages of one exchange are one NCCL group, after which the host waits for the whole device.",
+		Group: GroupParallelism, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.BatchP2P },
+	},
+}

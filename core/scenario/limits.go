@@ -1,0 +1,136 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+
+	"distopt/core/apex"
+	"distopt/core/units"
+)
+
+// Limits of what is simulated. A scenario beyond them is refused before anything is allocated.
+const (
+	MaxBuckets    = apex.MaxBuckets   // over all stages
+	MaxFragments  = apex.MaxFragments // on one stage
+	MaxTasks      = 2_000_000         // layer passes and messages of both simulated steps
+	MaxParameters = 100_000_000_000_000
+)
+
+// limits checks sizes that follow from several fields.
+func (c *checker) limits() {
+	s := c.s
+	if !c.usable(pathLayers, pathHidden, pathFFN, pathHeads, pathGroups, pathKV, pathSeq, pathVocab, pathOverride, pathVocabDivisor, pathTP) {
+		return
+	}
+	if n := s.Parameters(); n == 0 || n > MaxParameters {
+		got := "more than 2^62 parameters"
+		if n > 0 {
+			got = Count(n) + " parameters"
+		}
+		c.errs = append(c.errs, &FieldError{
+			Path: pathLayers, Got: got, Want: "at most " + Count(MaxParameters), Fix: "use fewer layers or smaller ones",
+		})
+		return
+	}
+	if !c.usable(pathPP, pathVP, pathNodes, pathDevices, pathCP, pathCap, pathGradSync, pathState) || s.StageLayers() == 0 || s.Redundant() == 0 {
+		return
+	}
+	c.bucketLimits()
+	if c.usable(pathGlobal, pathMicro) && s.Microbatches() > 0 {
+		c.taskLimit()
+	}
+}
+
+// taskLimit refuses a global batch of too many microbatches.
+func (c *checker) taskLimit() {
+	s := c.s
+	tasks, m := s.EstimateTasks(), s.Microbatches()
+	if tasks <= MaxTasks {
+		return
+	}
+	want := fmt.Sprintf("at most %s layer passes and messages in two steps, not %s (%s microbatches)",
+		Count(MaxTasks), Count(int64(tasks)), Count(int64(m)))
+	fit := MaxTasks / (tasks / m)
+	if s.Parallel.VP > 1 {
+		fit = fit / s.Parallel.PP * s.Parallel.PP
+	}
+	switch {
+	case fit > 0:
+		c.fail(pathGlobal, want, edit(pathGlobal, fit*s.Batch.Micro*s.DP()))
+	case s.Parallel.VP > 1:
+		c.fail(pathGlobal, want, Edit{pathVP, Null})
+	default:
+		c.failAs(pathGlobal, want, "use fewer layers or stages")
+	}
+}
+
+// bucketLimits refuses a bucket_cap_mb that makes too many buckets or fragments.
+func (c *checker) bucketLimits() {
+	s := c.s
+	size, _ := s.BucketSize()
+	if size == 0 {
+		return
+	}
+	buckets, fragments := s.estimateBuckets(size)
+	want := ""
+	switch {
+	case buckets > MaxBuckets:
+		want = fmt.Sprintf("at most %s buckets over all stages, not %s", Count(MaxBuckets), Count(buckets))
+	case fragments > MaxFragments:
+		want = fmt.Sprintf("at most %s fragments on one stage, not %s", Count(MaxFragments), Count(fragments))
+	default:
+		return
+	}
+	probe := *s
+	for fit := s.Optim.BucketCapMB * 2; fit <= maxCap; fit *= 2 {
+		probe.Optim.BucketCapMB = fit
+		size, _ := probe.BucketSize()
+		if b, f := probe.estimateBuckets(size); b <= MaxBuckets && f <= MaxFragments {
+			text := strconv.FormatFloat(fit, 'g', 3, 64)
+			if fit >= 100 {
+				text = strconv.FormatFloat(fit, 'f', 0, 64)
+			}
+			c.fail(pathCap, want, Edit{pathCap, text})
+			return
+		}
+	}
+	c.failAs(pathCap, want, "use a smaller model or more pipeline stages")
+}
+
+// estimateBuckets returns bounds from above: buckets of all stages, and fragments of the stage
+// with most of them, for buckets of that size. The lists are NeMo's: one per layer, the first
+// layer's holding what no other list does; every parameter of a list depends on all its buckets.
+func (s *Scenario) estimateBuckets(size units.Elems) (buckets, fragments int64) {
+	z := s.sizes(s.Parallel.TP)
+	layers := int64(s.StageLayers())
+	// Alignment adds at most 64 elements to each parameter.
+	const pad, perLayer = 64, 12
+	count := func(elements, params int64) int64 {
+		return (elements+params*pad)/int64(size) + 1
+	}
+	layer := count(z.weights(), 4)
+	if !s.FP8Weights() {
+		layer = count(z.weights()+z.small(), perLayer)
+	}
+	small := count(layers*z.small()+z.finalNorm, layers*perLayer+2) + 1 // BEFORE has a list of its own for the rest
+	embedding, head := count(z.word+z.position, 2), count(z.word, 1)
+
+	stages := int64(s.Parallel.PP)
+	buckets = stages*(layers*layer+small) + embedding + head
+
+	first := layer + small + embedding + head
+	fragments = (layers-1)*layer*perLayer + first*(layers*perLayer+5)
+	return buckets, fragments
+}
+
+// EstimateTasks returns about how many tasks two steps take: layer passes and messages. The
+// optimizer's own tasks are few beside them.
+func (s *Scenario) EstimateTasks() int {
+	m := s.Microbatches()
+	layers := s.StageLayers() * s.Parallel.PP
+	messages := 0
+	if s.Parallel.PP > 1 {
+		messages = 2 * s.Parallel.PP * s.Chunks()
+	}
+	return 2 * m * (2*(layers+2*s.Parallel.PP) + messages)
+}

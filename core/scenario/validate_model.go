@@ -1,0 +1,155 @@
+package scenario
+
+import "fmt"
+
+// model checks the architecture and how tensor parallelism cuts it.
+func (c *checker) model() {
+	s, m := c.s, &c.s.Model
+	if c.usable(pathHidden, pathHeads, pathKV) && m.KVChannels == 0 && m.Hidden%m.Heads != 0 {
+		if per := m.Hidden / m.Heads; per > 0 {
+			e := edit(pathKV, per)
+			c.failAs(pathHidden, fmt.Sprintf("a multiple of num_attention_heads (%d), or kv_channels", m.Heads), setTo(e), e)
+		} else {
+			c.fail(pathHidden, fmt.Sprintf("at least num_attention_heads (%d)", m.Heads), edit(pathHidden, m.Heads))
+		}
+	}
+	if c.usable(pathHeads, pathGroups) && m.QueryGroups > 0 && m.Heads%m.QueryGroups != 0 {
+		near := nearestFit(m.QueryGroups, m.Heads, func(n int) bool { return m.Heads%n == 0 })
+		c.fail(pathGroups, fmt.Sprintf("a divisor of num_attention_heads (%d)", m.Heads), edit(pathGroups, near))
+	}
+	if c.usable(pathGroups, pathHeads, pathMCore) && !m.MCore && s.QueryGroups() != m.Heads {
+		c.fail(pathMCore, "true with grouped-query attention", Edit{pathMCore, "true"})
+	}
+	if c.usable(pathMCore) && !m.MCore {
+		c.warn(pathMCore, "NeMo's own GPT (mcore_gpt false) is simulated as Megatron-core's, whose layers register the output projection before qkv; buckets differ.",
+			Edit{pathMCore, "true"})
+	}
+	c.tensorParallel()
+	c.sequence()
+}
+
+// tensorParallel checks that TP divides what it cuts.
+func (c *checker) tensorParallel() {
+	s, tp := c.s, c.s.Parallel.TP
+	if !c.usable(pathTP) {
+		return
+	}
+	type cut struct {
+		path string
+		n    int
+	}
+	var cuts []cut
+	for _, x := range []cut{{pathHeads, s.Model.Heads}, {pathGroups, s.QueryGroups()}, {pathFFN, s.FFN()}} {
+		if c.usable(x.path, pathHidden) && !(x.path == pathGroups && s.Model.QueryGroups == 0) {
+			cuts = append(cuts, x)
+		}
+	}
+	if c.usable(pathOverride) && s.Model.OverrideVocab > 0 {
+		cuts = append(cuts, cut{pathOverride, s.Model.OverrideVocab})
+	}
+	near := nearestFit(tp, maxWidth, func(t int) bool {
+		for _, x := range cuts {
+			if x.n%t != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for _, x := range cuts {
+		if x.n%tp == 0 {
+			continue
+		}
+		want := fmt.Sprintf("a multiple of tensor_model_parallel_size (%d)", tp)
+		c.fail(x.path, want, edit(pathTP, near))
+	}
+}
+
+// sequence checks how context and sequence parallelism cut a sequence.
+func (c *checker) sequence() {
+	s := c.s
+	if !c.usable(pathSeq, pathCP, pathTP, pathSP) {
+		return
+	}
+	step, why := 1, ""
+	if cp := s.Parallel.CP; cp > 1 {
+		step, why = 2*cp, fmt.Sprintf("2 × context_parallel_size (%d)", cp)
+	}
+	if s.SequenceParallel() {
+		if s.Parallel.CP > 1 {
+			step, why = s.Parallel.CP*lcm(2, s.Parallel.TP), fmt.Sprintf("context_parallel_size (%d) × lcm(2, tensor_model_parallel_size (%d))", s.Parallel.CP, s.Parallel.TP)
+		} else {
+			step, why = s.Parallel.TP, fmt.Sprintf("tensor_model_parallel_size (%d), with sequence parallelism", s.Parallel.TP)
+		}
+	}
+	if s.Model.SeqLength%step != 0 {
+		fix, e := multiples(pathSeq, s.Model.SeqLength, step, maxSeq)
+		c.failAs(pathSeq, "a multiple of "+why, fix, e)
+	}
+	if s.Parallel.SequenceParallel && s.Parallel.TP == 1 {
+		c.note(pathSP, "NeMo turns sequence parallelism off because tensor_model_parallel_size is 1.")
+	}
+}
+
+// fp8 checks what Transformer Engine asks of FP8 products.
+func (c *checker) fp8() {
+	s, p := c.s, &c.s.Precision
+	if !c.usable(pathFP8) {
+		return
+	}
+	if c.usable(pathFP8Params) && p.FP8Params && !p.FP8 {
+		c.warn(pathFP8Params, "fp8_params does nothing without fp8, except that main parameters are stored.", Edit{pathFP8, "true"})
+	}
+	if !p.FP8 {
+		return
+	}
+	if c.usable(pathFP8E4M3, pathFP8Hybrid) && !p.FP8E4M3 && !p.FP8Hybrid {
+		c.fail(pathFP8Hybrid, "true, or fp8_e4m3 true, with fp8", Edit{pathFP8Hybrid, "true"})
+	}
+	if c.usable(pathGPU) && !gpuHasFP8(s.Hardware.GPU) {
+		c.fail(pathGPU, "a GPU with FP8 units, with fp8", Edit{pathGPU, DefaultGPU})
+	}
+	if !c.usable(pathTP, pathHidden, pathFFN, pathHeads, pathGroups, pathKV, pathSeq, pathMicro, pathCP) {
+		return
+	}
+	tp := s.Parallel.TP
+	const multiple = 16
+	check := func(path string, width int, what string) {
+		if width%multiple == 0 {
+			return
+		}
+		c.failAs(path, fmt.Sprintf("%s to be a multiple of %d in FP8, not %d", what, multiple, width),
+			"set "+pathFP8+" to false, or change "+path, Edit{pathFP8, "false"})
+	}
+	check(pathHidden, s.Model.Hidden, "hidden_size")
+	if s.FFN()%tp == 0 {
+		check(pathFFN, s.FFN()/tp, "ffn_hidden_size / TP")
+	}
+	if s.Model.Heads%tp == 0 && s.QueryGroups()%tp == 0 {
+		kv := s.KVChannels()
+		query, qkv := kv*(s.Model.Heads/tp), kv*(s.Model.Heads/tp+2*(s.QueryGroups()/tp))
+		switch {
+		case query%multiple != 0:
+			check(pathHeads, query, "num_attention_heads × channels / TP")
+		case qkv%multiple != 0:
+			check(pathGroups, qkv, "the rows of qkv on one rank")
+		}
+	}
+	if tokens := s.Batch.Micro * s.Model.SeqLength; tokens%s.Parallel.CP == 0 {
+		check(pathSeq, tokens/s.Parallel.CP, "micro_batch_size × encoder_seq_length / CP")
+	}
+}
+
+func lcm(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
