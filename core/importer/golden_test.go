@@ -1,0 +1,110 @@
+package importer
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"distopt/core/scenario"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// dump writes a reading as text.
+func dump(r *Reading) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: %q\n", r.Kind, r.Scenario.Name)
+	for _, d := range r.Diagnostics {
+		b.WriteString(line(d) + "\n")
+	}
+	for i := range scenario.Fields {
+		f := &scenario.Fields[i]
+		fmt.Fprintf(&b, "%s = %s\n", f.Path, f.Get(&r.Scenario))
+	}
+	d := r.Scenario.Derive()
+	fmt.Fprintf(&b, "%+v\n", d)
+	for _, k := range r.Keys {
+		fmt.Fprintf(&b, "%d:%d-%d %s: %v", k.Line, k.Col, k.EndCol, k.Path, k.Status)
+		for _, s := range []string{k.Value, k.Why, k.Near} {
+			if s != "" {
+				b.WriteString(", " + s)
+			}
+		}
+		if k.Count != 1 {
+			fmt.Fprintf(&b, " (%d values)", k.Count)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// line writes a diagnostic as compilers do.
+func line(d Diagnostic) string {
+	s := fmt.Sprintf("%d:%d-%d %v: ", d.Line, d.Col, d.EndCol, d.Severity)
+	if d.Path != "" {
+		s += d.Path + ": "
+	}
+	if d.Fix == "" {
+		return s + d.Message
+	}
+	return s + strings.TrimSuffix(d.Message, ".") + "; " + d.Fix
+}
+
+func TestConfigs(t *testing.T) {
+	files, err := filepath.Glob("testdata/configs/*")
+	require.NoError(t, err)
+	seen := 0
+	for _, file := range files {
+		if filepath.Ext(file) == ".golden" {
+			continue
+		}
+		seen++
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			got, golden := dump(Read(string(text))), file+".golden"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got)
+		})
+	}
+	require.Positive(t, seen)
+}
+
+func TestPresetsHaveNoRemarks(t *testing.T) {
+	for _, p := range scenario.Presets() {
+		r := Read(p.Text)
+		require.Empty(t, r.Diagnostics, p.ID)
+		require.Equal(t, p.Name, r.Scenario.Name)
+		for _, k := range r.Keys {
+			require.LessOrEqual(t, k.Status, NoEffect, "%s: %+v", p.ID, k)
+		}
+	}
+}
+
+// The opening preset is the one that the page promises.
+func TestOpeningPreset(t *testing.T) {
+	r := Read(scenario.Presets()[0].Text)
+	want := scenario.Default(scenario.NeMoAdam)
+	want.Name = "GPT-3 5B, FP8"
+	want.Model.Layers, want.Model.Hidden, want.Model.FFN, want.Model.Heads = 24, 4096, 16384, 32
+	want.Model.SeqLength, want.Model.TokenizerVocab, want.Model.MCore = 2048, 50304, true
+	want.Batch = scenario.Batch{Micro: 1, Global: 16}
+	want.Hardware.Nodes, want.Hardware.Devices = 1, 8
+	want.Precision.Trainer, want.Precision.O2, want.Precision.GradFusion = scenario.BF16, true, true
+	want.Precision.FP8, want.Precision.FP8Params = true, true
+	want.Optim.BucketCapMB, want.Optim.GradSync, want.Optim.OverlapParamSync = 400, "bf16", true
+	want.Optim.ContiguousParamBuffer = true
+	require.Equal(t, want, r.Scenario)
+	require.Equal(t, 8, r.Scenario.DP())
+	require.Equal(t, 2, r.Scenario.Microbatches())
+	require.Equal(t, 50304, r.Scenario.PaddedVocab())
+}

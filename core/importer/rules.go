@@ -1,0 +1,200 @@
+package importer
+
+import (
+	"strings"
+
+	"distopt/core/scenario"
+)
+
+// noEffect lists keys, and sections with all that is in them, that change neither layout nor
+// time of a step. A section ends in a dot.
+var noEffect = []struct{ why, keys string }{
+	{"changes values, not layout or time", `
+		model.optim.lr model.optim.weight_decay model.optim.betas. model.optim.eps model.optim.bias_correction
+		model.optim.adam_w_mode model.optim.sched. model.init_method_std model.use_scaled_init_method
+		model.hidden_dropout model.attention_dropout model.ffn_dropout model.layernorm_epsilon
+		model.native_amp_init_scale model.native_amp_growth_interval model.hysteresis
+		model.fp8_margin model.fp8_interval model.fp8_amax_history_len model.fp8_amax_compute_algo
+		model.seed model.apply_query_key_layer_scaling model.rotary_percentage model.rotary_base
+		model.seq_len_interpolation_factor model.normalize_attention_scores model.scale_positional_embedding
+		model.label_smoothing model.embedding_dropout seed.`},
+	{"Megatron-core takes encoder_seq_length", `model.max_position_embeddings`},
+	{"Megatron-core's GPT always has Transformer Engine layers", `model.transformer_engine model.name`},
+	{"attention is simulated as one fused kernel", `
+		model.use_flash_attention model.masked_softmax_fusion model.attention_type model.attention_backend`},
+	{"the fused kernels of Transformer Engine are simulated", `
+		model.bias_activation_fusion model.bias_gelu_fusion model.bias_dropout_add_fusion model.bias_dropout_fusion model.persist_layer_norm
+		model.apply_rope_fusion model.cross_entropy_loss_fusion model.openai_gelu model.onnx_safe`},
+	{"Transformer Engine always reduces amaxes here", `model.reduce_amax`},
+	{"part of recomputation, which model.activations_checkpoint_granularity turns on", `
+		model.activations_checkpoint_method model.activations_checkpoint_num_layers`},
+	{"part of FSDP, which model.fsdp turns on", `
+		model.fsdp_sharding_strategy model.fsdp_grad_reduce_dtype model.fsdp_sharded_checkpoint model.fsdp_use_orig_params`},
+	{"part of the overlap of tensor-parallel communication, which model.ub_tp_comm_overlap turns on", `
+		model.tp_comm_atomic_ag model.tp_comm_atomic_rs model.ub_tp_comm_overlap_cfg. model.tp_comm_bootstrap_backend
+		model.tp_comm_overlap_ag model.tp_comm_overlap_rs model.tp_comm_overlap_disable_qkv model.tp_comm_overlap_disable_fc1`},
+	{"not used by the distributed optimizer", `
+		model.grad_allreduce_chunk_size_mb model.grad_div_ar_fusion model.gradient_as_bucket_view
+		model.async_grad_allreduce model.barrier_with_L1_time`},
+	{"side streams of checkpoints only", `model.optim.pipeline_size`},
+	{"a lock that the simulation does not contend for", `model.optim.lock_timeout`},
+	{"names the class, which model.optim.name stands for", `model.optim.cls model.optim._target_`},
+	{"about data, tokens or checkpoints, not about a step", `
+		model.data. model.tokenizer. model.resume_from_checkpoint model.restore_from_path model.inference.
+		model.sync_batch_comm model.dist_ckpt_format model.dist_ckpt_load_on_device model.dist_ckpt_parallel_save
+		model.dist_ckpt_parallel_load model.dist_ckpt_torch_dist_multiproc model.dist_ckpt_assume_constant_structure
+		model.dist_ckpt_load_strictness model.save_nemo_on_validation_end model.validation_drop_last restore_from_path ckpt_path inference.`},
+	{"about starting, logging or profiling, not about a step", `
+		model.use_cpu_initialization model.apex_transformer_log_level model.nsys_profile. model.memory_profile.
+		model.enable_megatron_timers model.megatron_timer_kwargs. model.gc_interval model.precision model.target model.nemo_version
+		model.deterministic_mode model.pretraining. run. exp_manager. hydra. defaults. env_vars. cluster. cluster_type stages.
+		base_results_dir data_dir launcher_scripts_path container container_mounts. debug. name model_type
+		custom_metrics. logging. wandb.`},
+	{"about the loop around the steps, not about a step", `
+		trainer.accelerator trainer.strategy. trainer.logger. trainer.enable_checkpointing trainer.use_distributed_sampler
+		trainer.replace_sampler_ddp trainer.max_epochs trainer.max_steps trainer.max_time trainer.min_steps trainer.min_epochs
+		trainer.log_every_n_steps trainer.val_check_interval trainer.check_val_every_n_epoch trainer.limit_train_batches
+		trainer.limit_val_batches trainer.limit_test_batches trainer.num_sanity_val_steps trainer.benchmark
+		trainer.enable_model_summary trainer.enable_progress_bar trainer.callbacks. trainer.plugins. trainer.profiler
+		trainer.deterministic trainer.detect_anomaly trainer.sync_batchnorm trainer.fast_dev_run trainer.inference_mode
+		trainer.default_root_dir trainer.gradient_clip_algorithm trainer.reload_dataloaders_every_n_epochs trainer.overfit_batches
+		trainer.barebones`},
+}
+
+// assumption is a key of which one value is simulated.
+type assumption struct {
+	path     string
+	value    string // as simulated; null always is
+	why      string // what another would change
+	severity Severity
+}
+
+// assumptions lists the keys whose other values are not simulated. An error is about what NeMo
+// or Apex itself refuses with this optimizer, or what would change the parameters.
+var assumptions = []assumption{
+	{"trainer.accumulate_grad_batches", "1", "NeMo accumulates over microbatches and refuses another number", Error},
+	{"model.rampup_batch_size", "null", "NeMo only allows it with fused_adam", Error},
+	{"model.fsdp", "false", "NeMo refuses it together with this optimizer", Error},
+	{"model.use_emha", "false", "NeMo refuses it", Error},
+	{"model.num_moe_experts", "null", "mixture of experts has other parameters and is not simulated", Error},
+	{"model.expert_model_parallel_size", "1", "mixture of experts is not simulated", Error},
+	{"model.optim.amsgrad", "false", "Apex refuses it", Error},
+	{"model.optim.device", "cuda", "Apex refuses another one", Error},
+	{"model.transformer_block_type", "pre_ln", "layers are simulated as pre_ln", Warning},
+	{"model.headscale", "false", "it is simulated as off", Warning},
+	{"model.pre_process", "true", "the first stage is simulated with embeddings", Warning},
+	{"model.post_process", "true", "the last stage is simulated with an output layer", Warning},
+	{"model.activations_checkpoint_granularity", "null", "recomputation is not simulated: the backward pass would take longer", Warning},
+	{"model.num_micro_batches_with_partial_activation_checkpoints", "null", "recomputation is not simulated", Warning},
+	{"model.activations_checkpoint_layers_per_pipeline", "null", "recomputation is not simulated", Warning},
+	{"model.cpu_offloading", "false", "it is simulated as off", Warning},
+	{"model.fp32_residual_connection", "false", "the residual stream is simulated in 16 bits", Warning},
+	{"model.fp16_lm_cross_entropy", "false", "the loss is simulated in fp32", Warning},
+	{"model.window_size", "null", "attention is simulated over the whole sequence", Warning},
+	{"model.fp8_dot_product_attention", "false", "attention is simulated in 16 bits", Warning},
+	{"model.fp8_multi_head_attention", "false", "attention is simulated in 16 bits", Warning},
+	{"model.ub_tp_comm_overlap", "false", "tensor-parallel communication is simulated as not overlapped: layers would be faster", Warning},
+	{"model.sharp", "false", "reductions in the network are not simulated", Warning},
+	{"model.enable_cuda_graph", "false", "the host is simulated as launching every kernel", Warning},
+	{"model.optim.nccl_ub", "false", "NCCL user buffers are not simulated: sums instead of averages, fewer SMs taken", Warning},
+	{"model.optim.capturable", "false", "it is simulated as off", Warning},
+	{"model.optim.distribute_within_nodes", "false", "the state is simulated as sharded over the whole data-parallel group", Warning},
+	{"model.optim.distributed_size", "null", "the state is simulated as sharded over the whole data-parallel group", Warning},
+	{"model.optim.with_fp32_embedding_grads", "true", "embeddings are simulated with fp32 gradients", Warning},
+}
+
+// mcoreOptim is the optimizer that most newer files name.
+const mcoreOptim = "mcore_distributed_optim"
+
+// mcoreKeys are read by it alone, apexKeys not by it, and ownKeys are those that the reader
+// treats by itself.
+const (
+	mcoreKeys = `model.optim.ddp_bucket_size model.optim.average_in_collective model.optim.align_grad_reduce
+		model.optim.align_param_gather model.optim.overlap_param_gather_with_optimizer_step
+		model.optim.num_distributed_optimizer_instances model.optim.check_for_nan_in_grad`
+	apexKeys = `model.optim.bucket_cap_mb model.optim.contiguous_grad_buffer model.optim.contiguous_param_buffer
+		model.optim.dtype model.optim.param_sync_dtype model.optim.store_params model.optim.store_param_remainders
+		model.optim.with_scaled_states model.optim.eps`
+	ownKeys = `name run.name model.data.seq_length model.tokenizer.library model.tokenizer.type model.tokenizer.model`
+)
+
+// known indexes all that is known of paths.
+var known = indexKnown()
+
+type knownPaths struct {
+	why       map[string]string // no effect, as a value or as a section
+	assumed   map[string]*assumption
+	own, apex map[string]bool
+	sections  map[string]bool // paths above a known key
+
+	names  map[string][]string // of the keys in a section, whose path ends in a dot
+	leaves []string            // names anywhere
+	full   map[string]string   // the first path with a name
+}
+
+func indexKnown() *knownPaths {
+	k := &knownPaths{
+		why: make(map[string]string), assumed: make(map[string]*assumption),
+		own: make(map[string]bool), apex: make(map[string]bool), sections: make(map[string]bool),
+		names: make(map[string][]string), full: make(map[string]string),
+	}
+	add := func(path string) {
+		i := strings.LastIndexByte(path, '.') + 1
+		section, name := path[:i], path[i:]
+		k.names[section] = append(k.names[section], name)
+		if k.full[name] == "" {
+			k.full[name] = path
+			k.leaves = append(k.leaves, name)
+		}
+		for i, c := range path {
+			if c == '.' {
+				k.sections[path[:i]] = true
+			}
+		}
+	}
+	for i := range scenario.Fields {
+		add(scenario.Fields[i].Path)
+	}
+	for i := range assumptions {
+		k.assumed[assumptions[i].path] = &assumptions[i]
+		add(assumptions[i].path)
+	}
+	for _, group := range noEffect {
+		for _, path := range strings.Fields(group.keys) {
+			path = strings.TrimSuffix(path, ".")
+			k.why[path] = group.why
+			add(path)
+		}
+	}
+	for _, path := range strings.Fields(mcoreKeys) {
+		k.why[path] = "read by " + mcoreOptim + " alone"
+		add(path)
+	}
+	for _, path := range strings.Fields(ownKeys) {
+		k.own[path] = true
+		add(path)
+	}
+	for _, path := range strings.Fields(apexKeys) {
+		k.apex[path] = true
+	}
+	return k
+}
+
+// nearest returns the known key that path is most likely meant to be: one of the same name
+// elsewhere, else one with a similar name in the same section, else anywhere.
+func (k *knownPaths) nearest(path string) string {
+	section, name := "", path
+	if i := strings.LastIndexByte(path, '.'); i >= 0 {
+		section, name = path[:i+1], path[i+1:]
+	}
+	if full := k.full[name]; full != "" && full != path {
+		return full
+	}
+	if near, ok := scenario.Nearest(name, k.names[section]); ok {
+		return section + near
+	}
+	if near, ok := scenario.Nearest(name, k.leaves); ok {
+		return k.full[near]
+	}
+	return ""
+}
