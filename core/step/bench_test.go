@@ -39,7 +39,7 @@ func BenchmarkRecordLargest(b *testing.B) {
 			return apex.NewSharded(l, c)
 		}}
 	}
-	cfg := Config{Microbatches: 512, Activation: 2048 / 8 * 25600, DType: dtype.BF16, GradSync: dtype.BF16, BatchP2P: true}
+	cfg := Config{Microbatches: 512, Activation: 2048 / 8 * 25600, DType: dtype.BF16, GradSync: dtype.BF16, BatchP2P: true, WorldNorm: true}
 	tasks, rec := 0, &Recording{}
 	for b.Loop() {
 		require.NoError(b, RecordInto(rec, in, cfg))

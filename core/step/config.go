@@ -19,6 +19,10 @@ type Config struct {
 	OverlapP2P  bool // overlap_p2p_comm: single sends and receives, waited for late; not with BatchP2P
 	CommStreams int  // communication streams of the optimizer; 0 means 1
 
+	// WorldNorm: the gradient norm is summed over all stages (NeMo with clipping). They meet there,
+	// so what the drawn step finds does not depend on how many microbatches came before.
+	WorldNorm bool
+
 	GradSync dtype.DType // of gradients in their buckets, but for parameters with FP32Grads
 }
 
@@ -38,6 +42,15 @@ const (
 	maxStages  = 1 << 10
 	maxModules = 1 << 15
 )
+
+// firstMicrobatches returns how many microbatches the first step has, which is not drawn: all of them
+// unless all stages meet at its end, hosts included, and it is long enough to fill the pipeline.
+func (c *Config) firstMicrobatches(stages int) int {
+	if stages > 1 && c.BatchP2P && c.WorldNorm {
+		return min(c.Microbatches, 2*stages)
+	}
+	return c.Microbatches
+}
 
 // maxCommStreams bounds Config.CommStreams.
 const maxCommStreams = 4

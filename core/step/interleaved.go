@@ -8,8 +8,8 @@ package step
 // last forward's send is never waited for.
 func (r *runner) interleaved() {
 	chunks := len(r.chunks)
-	total := r.cfg.Microbatches * chunks
-	allWarmup := r.cfg.Microbatches == r.stages
+	total := r.micros * chunks
+	allWarmup := r.micros == r.stages
 	warmup := total
 	if !allWarmup {
 		warmup = min(2*(r.stages-r.stage-1)+(chunks-1)*r.stages, total)
@@ -135,14 +135,14 @@ func (r *runner) lastOfChunk(k, total int) bool {
 // nextInput and nextGradient receive for forward or backward iteration k, sentOutput and
 // sentGradient send what it made.
 func (r *runner) nextInput(k int) message {
-	if k >= len(r.iterations) {
+	if k >= r.micros*len(r.chunks) {
 		return message{}
 	}
 	return r.recvForward(r.micro(k), r.fwdChunk(k))
 }
 
 func (r *runner) nextGradient(k int) message {
-	if k >= len(r.iterations) {
+	if k >= r.micros*len(r.chunks) {
 		return message{}
 	}
 	return r.recvBackward(r.micro(k), r.bwdChunk(k))

@@ -12,11 +12,15 @@ func (s *shared) newMessage(work WorkID) sched.MessageID {
 
 // id returns the message that travels over the edge above virtual stage edge.
 func (s *shared) id(step int, backward bool, micro, edge int) sched.MessageID {
-	n := (step*2*s.micros + micro) * s.edges
-	if backward {
-		n += s.micros * s.edges
+	micros := s.micros
+	if step == 0 {
+		micros = s.firstMicros
 	}
-	n += edge
+	n := 2*s.before(step) + micro
+	if backward {
+		n += micros
+	}
+	n = n*s.edges + edge
 	if step < s.steps {
 		return sched.MessageID(n)
 	}

@@ -37,7 +37,8 @@ func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Ob
 	if err != nil {
 		return err
 	}
-	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, steps, tasks)
+	first := cfg.firstMicrobatches(len(stages))
+	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, first, steps, tasks)
 	order := iterations(len(stages), len(stages[0].Model.Chunks), cfg.Microbatches)
 	for p := range stages {
 		loss := noLoss
@@ -56,7 +57,11 @@ func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Ob
 		r.tailCall = true
 		for k := range steps + 1 {
 			r.tail = k == steps
-			if err := r.step(k, loss); err != nil {
+			micros := cfg.Microbatches
+			if k == 0 {
+				micros = first
+			}
+			if err := r.step(k, micros, loss); err != nil {
 				return fmt.Errorf("pipeline stage %d, step %d: %w", p, k, err)
 			}
 		}
@@ -94,7 +99,7 @@ func RunStage(in StageInput, cfg Config, rp Replay) error {
 	r := newRunner(in, &cfg)
 	r.iterations = iterations(m.PP, len(m.Chunks), cfg.Microbatches)
 	r.obs, r.order, r.world = rp.Observer, rp.Order, rp.World
-	r.rec = newRecorder(newShared(&Recording{}, m.PP, len(m.Chunks), &cfg, 0, 0), m, &cfg)
+	r.rec = newRecorder(newShared(&Recording{}, m.PP, len(m.Chunks), &cfg, cfg.Microbatches, 0, 0), m, &cfg)
 	loss := noLoss
 	switch rp.Rank {
 	case rp.World - 1:
@@ -107,7 +112,7 @@ func RunStage(in StageInput, cfg Config, rp Replay) error {
 	}
 	for k := range rp.Steps + 1 {
 		r.tail = k == rp.Steps
-		if err := r.step(k, loss); err != nil {
+		if err := r.step(k, cfg.Microbatches, loss); err != nil {
 			return fmt.Errorf("step %d: %w", k, err)
 		}
 	}
@@ -136,10 +141,15 @@ func estimate(stages []StageInput, cfg *Config) (int, error) {
 		}
 		n += 100 // the step itself
 	}
-	n = wholeSteps * (n + perMicro*int64(cfg.Microbatches))
+	fixed, steps := wholeSteps*n, int64(wholeSteps)
+	if first := cfg.firstMicrobatches(len(stages)); first < cfg.Microbatches {
+		fixed += perMicro * int64(first)
+		steps--
+	}
+	n = fixed + steps*perMicro*int64(cfg.Microbatches)
 	if n > MaxTasks {
 		return 0, fmt.Errorf("microbatches: got %d, that is about %d tasks, want at most %d; set it to %d or fewer",
-			cfg.Microbatches, n, MaxTasks, MaxTasks/(wholeSteps*perMicro))
+			cfg.Microbatches, n, MaxTasks, max(1, (MaxTasks-fixed)/(steps*perMicro)))
 	}
 	return int(n), nil
 }

@@ -203,43 +203,54 @@ func TestRecordings(t *testing.T) {
 	}
 }
 
-// The second step is in steady state: later ones take as long. The tail of a third ends it on every
-// stage as the whole third step does.
+// The second step is in steady state: later ones take as long on every stage, a shorter first step
+// changes nothing, and the tail of a third ends it as the whole third step does.
 func TestSecondStepIsSteady(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
-	for range 60 {
+	shortened := 0
+	for range 150 {
 		s := random(rnd)
+		s.micros *= 1 + rnd.IntN(4)
 		name := fmt.Sprintf("%+v", s)
 		salt := rnd.IntN(1000)
+		c := s.config()
 		long := &Recording{}
-		require.NoError(t, record(long, s.inputs(t), s.config(), 4, nil), name)
-		short, err := Record(s.inputs(t), s.config())
+		require.NoError(t, record(long, s.inputs(t), c, 4, nil), name)
+		c.WorldNorm = s.clip
+		short, err := Record(s.inputs(t), c)
 		require.NoError(t, err, name)
+		if c.firstMicrobatches(s.stages) < s.micros {
+			shortened++
+		}
 		begun, ended := firstForwards(t, long, salt), firstForwards(t, short, salt)
 		for p := range begun {
-			require.Equal(t, begun[p][:3], ended[p], name)
-			for k := 2; k < 4; k++ {
+			require.Equal(t, begun[p][1]-begun[0][1], ended[p][1]-ended[0][1], name)
+			require.Equal(t, begun[p][2]-begun[0][1], ended[p][2]-ended[0][1], name)
+			// A host that is slower than its device here and faster there may take longer to settle,
+			// unless messages make it wait.
+			for k := 2; k < 4 && (s.batch && s.stages > 1 || salt%10 >= 5); k++ {
 				require.Equal(t, begun[p][2]-begun[p][1], begun[p][k+1]-begun[p][k], "%s: step %d", name, k)
 			}
 		}
 	}
+	require.Greater(t, shortened, 20)
 }
 
-// firstForwards runs a recording at prices that depend on works and salt, and returns when each
-// stage begins each step.
+// firstForwards runs a recording at prices that depend on works, stages and salt, and returns when
+// each stage begins each step.
 func firstForwards(t *testing.T, rec *Recording, salt int) [][]sched.Time {
-	price := func(id WorkID) sched.Time {
+	price := func(id WorkID, stage int16) sched.Time {
 		w := &rec.Works[id]
-		n := salt + 7*int(w.Kind) + 31*len(w.Passes) + 11*len(w.Kernels) + int(w.Bytes+w.Memory)%97
+		n := salt + 7*int(w.Kind) + 31*len(w.Passes) + 11*len(w.Kernels) + int(w.Bytes+w.Memory)%97 + 17*int(stage)
 		return sched.Time(1 + n*n%101)
 	}
 	p := &rec.Program
 	for i := range p.Tasks {
-		work := rec.Labels[i].Work
-		p.Tasks[i].Work, p.Tasks[i].Launch = price(work), 1+price(work)/10
+		length := price(rec.Labels[i].Work, rec.Labels[i].Stage)
+		p.Tasks[i].Work, p.Tasks[i].Launch = length, 1+length/sched.Time(1+salt%10)
 	}
 	for i := range p.Messages {
-		p.Messages[i].Work = price(rec.MessageWork[i])
+		p.Messages[i].Work = price(rec.MessageWork[i], 0)
 	}
 	spans := make([]sched.Span, len(p.Tasks))
 	var e sched.Engine

@@ -22,6 +22,7 @@ type runner struct {
 	chunks []chunk
 	synced []bool // chunks whose grad_sync_func was called in this step
 
+	micros     int         // of this step
 	iterations []iteration // of the interleaved schedule
 
 	noSync   bool
@@ -83,9 +84,10 @@ func newChunk(m *model.Stage, modules [2]int) chunk {
 }
 
 // step runs step k, from zero_grad to the optimizer's step.
-func (r *runner) step(k int, loss lossRole) error {
+func (r *runner) step(k, micros int, loss lossRole) error {
 	r.rec.beginStep(k)
 	r.forwards, r.done = 0, false
+	r.micros = micros
 	for c := range r.chunks {
 		r.chunks[c].touched, r.chunks[c].settled = false, 0
 	}

@@ -17,7 +17,7 @@ func (r *runner) schedule() {
 
 // noPipelining leaves no_sync before the last microbatch, whose backward launches grad syncs.
 func (r *runner) noPipelining() {
-	m := r.cfg.Microbatches
+	m := r.micros
 	r.setNoSync(true)
 	for i := range m - 1 {
 		r.forward(i, 0)
@@ -31,7 +31,7 @@ func (r *runner) noPipelining() {
 // oneForwardOneBackward: the first stage leaves no_sync before its last backward, the others
 // after it and then launch all at once. A call without messages is not made.
 func (r *runner) oneForwardOneBackward() {
-	m := r.cfg.Microbatches
+	m := r.micros
 	warmup := min(r.stages-r.stage-1, m)
 	steady := m - warmup
 	r.setNoSync(true)

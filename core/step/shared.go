@@ -15,11 +15,12 @@ type shared struct {
 
 	// Messages of whole steps are laid out densely, by step, direction, microbatch and edge
 	// between virtual stages; those of the tail come as they are met.
-	steps, micros, edges int
-	late                 map[int64]sched.MessageID
-	messageWork          WorkID
-	callWork             [5][3]WorkID // of a call, by messages and by those of the busier direction
-	losses               []sched.MessageID
+	steps, edges        int
+	firstMicros, micros int
+	late                map[int64]sched.MessageID
+	messageWork         WorkID
+	callWork            [5][3]WorkID // of a call, by messages and by those of the busier direction
+	losses              []sched.MessageID
 
 	joints [numJoints][][]contribution
 }
@@ -28,14 +29,15 @@ type shared struct {
 const numComms = 5
 
 // newShared makes rec ready to be recorded into, for about so many tasks.
-func newShared(rec *Recording, stages, chunks int, cfg *Config, steps, tasks int) *shared {
+func newShared(rec *Recording, stages, chunks int, cfg *Config, firstMicros, steps, tasks int) *shared {
 	s := &shared{
-		rec: rec, stages: stages, steps: steps, micros: cfg.Microbatches, edges: stages*chunks - 1,
+		rec: rec, stages: stages, steps: steps, edges: stages*chunks - 1,
+		firstMicros: firstMicros, micros: cfg.Microbatches,
 		perDevice: firstComm + max(cfg.CommStreams, 1),
 	}
 	messages := 0
 	if stages > 1 {
-		messages = steps * 2 * s.micros * s.edges
+		messages = s.before(steps) * 2 * s.edges
 	}
 	p := &rec.Program
 	*rec = Recording{
@@ -67,6 +69,14 @@ func newShared(rec *Recording, stages, chunks int, cfg *Config, steps, tasks int
 		s.newMessage(s.messageWork)
 	}
 	return s
+}
+
+// before returns the microbatches of all steps before step k.
+func (s *shared) before(k int) int {
+	if k == 0 {
+		return 0
+	}
+	return s.firstMicros + (k-1)*s.micros
 }
 
 // exchangeWork is the work of a call of n messages, of which most go in the busier direction.
