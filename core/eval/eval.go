@@ -1,0 +1,178 @@
+// Package eval is the one door: a scenario in, everything known about it out. It wires the four
+// passes record, price, simulate, report, and knows nothing that another package could.
+//
+// The same scenario gives the same Result on every machine. Everything that can be said of a
+// scenario without simulating it (errors, derived sizes) comes from package scenario.
+package eval
+
+import (
+	"fmt"
+
+	"distopt/core/apex"
+	"distopt/core/cost"
+	"distopt/core/model"
+	"distopt/core/report"
+	"distopt/core/scenario"
+	"distopt/core/sched"
+	"distopt/core/step"
+)
+
+// ModelVersion names what a prediction was made with. It changes whenever a step time of a
+// preset does (a golden test holds it to that), and links carry it.
+const ModelVersion = "1.0"
+
+// Simulator evaluates scenarios one after the other in memory that it keeps. It is for one
+// goroutine at a time. The zero value is ready.
+type Simulator struct {
+	// Progress, if set, is told how much is done, 0 to 1; Evaluate ends with sched.ErrStopped
+	// once it returns false.
+	Progress func(done float64) bool
+
+	engine sched.Engine
+	rec    step.Recording
+	spans  []sched.Span
+	meets  []sched.Time
+}
+
+// Evaluate simulates s. The error is a scenario.Errors when s is impossible or too large.
+func Evaluate(s *scenario.Scenario) (*report.Result, error) { return new(Simulator).Evaluate(s) }
+
+// Evaluate simulates s. The Result holds no memory of the Simulator's.
+func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
+	errs, notes := s.Validate()
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	g, err := grid(s)
+	if err != nil {
+		return nil, err
+	}
+	c, e := architecture(s), execution(s)
+	stages := make([]step.StageInput, s.Parallel.PP)
+	layouts := make([]laidOut, s.Parallel.PP)
+	for p := range stages {
+		if layouts[p], err = stage(c, s, p); err != nil {
+			return nil, err
+		}
+		stages[p] = step.StageInput{Model: layouts[p].Stage, New: newOptimizer(s, g, p, layouts[p].Layout)}
+	}
+	if err := step.RecordInto(&x.rec, stages, schedule(s)); err != nil {
+		return nil, err
+	}
+	gpu, network := machine(s)
+	m := cost.NewMachine(gpu, network, c, e, g)
+	priced := cost.Price(&x.rec, m)
+	if err := x.place(); err != nil {
+		return nil, err
+	}
+	in := report.Input{
+		Name: s.Name, ModelVersion: ModelVersion,
+		Recording: &x.rec, Priced: priced, Spans: x.spans, Meets: x.meets,
+		Grid: report.Grid{
+			World: s.World(), TP: s.Parallel.TP, CP: s.Parallel.CP, PP: s.Parallel.PP, VP: s.Chunks(),
+			DP: s.DP(), Distributed: s.Distributed(), Redundant: s.Redundant(), Micro: s.Microbatches(),
+		},
+		Parameters: s.Parameters(), Tokens: int64(s.Batch.Global) * int64(s.Model.SeqLength),
+		Peak: gpu.Peak(s.Precision.FP8), PeakName: peakName(s, gpu.Name, gpu.FP8 > 0),
+		OverlapGradSync: s.Optim.OverlapGradSync, OverlapParamSync: s.Optim.OverlapParamSync,
+	}
+	in.ModelFLOPs, _ = c.ModelFLOPs(int64(s.Batch.Global))
+	for k := range in.GroupSizes {
+		in.GroupSizes[k] = m.Groups[k].Ranks
+	}
+	for _, n := range notes {
+		in.Notes = append(in.Notes, report.Note{Path: n.Path, Text: n.Text})
+	}
+	for p, l := range layouts {
+		in.Stages = append(in.Stages, holds(l))
+		if l.WarnsOfPadding() {
+			filled, size := l.Use()
+			in.Notes = append(in.Notes, report.Note{
+				Path: "model.optim.bucket_cap_mb",
+				Text: fmt.Sprintf("Apex warns: buckets of stage %d are used to %.1f %%, less than 70 %%", p, 100*float64(filled)/float64(size)),
+			})
+		}
+	}
+	return report.Make(&in)
+}
+
+// place runs the engine over the recording.
+func (x *Simulator) place() error {
+	p := &x.rec.Program
+	x.spans = grow(x.spans, len(p.Tasks))
+	x.meets = grow(x.meets, len(p.Messages))
+	x.engine.Progress = nil
+	if x.Progress != nil {
+		x.engine.Progress = func(done, total int) bool { return x.Progress(float64(done) / float64(total)) }
+	}
+	return x.engine.Run(p, x.spans, x.meets)
+}
+
+// grow returns a slice of n elements whose old values do not matter.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// laidOut is a stage with its buckets.
+type laidOut struct {
+	*apex.Layout
+	Stage *model.Stage
+}
+
+// stage builds one pipeline stage and its layout.
+func stage(c model.Config, s *scenario.Scenario, p int) (laidOut, error) {
+	st, err := model.BuildStage(c, split(s, p))
+	if err != nil {
+		return laidOut{}, err
+	}
+	l, err := buildLayout(s, st)
+	return laidOut{l, st}, err
+}
+
+// holds describes a stage for the report, once the step has placed what it places lazily.
+func holds(l laidOut) report.StageInput {
+	in := report.StageInput{Model: l.Stage, Params: l.Params, Buckets: l.Buckets, Sets: l.Sets()}
+	for _, b := range l.Buffers() {
+		out := report.Buffer{Key: b.DTypes.String(), Length: int64(b.Length)}
+		if l.Options.ContiguousGradBuffer {
+			in.GradBuffers = append(in.GradBuffers, out)
+		}
+		if l.Options.ContiguousParamBuffer {
+			in.ParamBuffers = append(in.ParamBuffers, out)
+		}
+	}
+	return in
+}
+
+// Layout returns the buckets of one stage: for plain Apex without init_params, those that the
+// first backward pass makes.
+func Layout(s *scenario.Scenario, index int) (*apex.Layout, error) {
+	errs, _ := s.Validate()
+	if err := errs.Err(); err != nil {
+		return nil, err
+	}
+	if index < 0 || index >= s.Parallel.PP {
+		return nil, fmt.Errorf("stage: got %d, want 0 to %d", index, s.Parallel.PP-1)
+	}
+	l, err := stage(architecture(s), s, index)
+	if err != nil || l.AllPlaced() {
+		return l.Layout, err
+	}
+	g, err := grid(s)
+	if err != nil {
+		return nil, err
+	}
+	in := step.StageInput{Model: l.Stage, New: newOptimizer(s, g, index, l.Layout)}
+	return l.Layout, step.RunStage(in, schedule(s), step.Replay{Rank: g.Representative(index), World: s.World(), Steps: 1})
+}
+
+// peakName names the rate that MFU divides by.
+func peakName(s *scenario.Scenario, gpu string, hasFP8 bool) string {
+	if s.Precision.FP8 && hasFP8 {
+		return "FP8 dense, " + gpu
+	}
+	return "16-bit dense, " + gpu
+}
