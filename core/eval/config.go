@@ -96,6 +96,7 @@ func schedule(s *scenario.Scenario) step.Config {
 		BatchP2P:     s.Parallel.BatchP2P && !s.Parallel.OverlapP2P,
 		OverlapP2P:   s.Parallel.OverlapP2P,
 		GradSync:     s.Optimizer().GradSync,
+		WorldNorm:    !s.Plain() && s.Optim.ClipNorm > 0,
 	}
 }
 
@@ -123,10 +124,12 @@ func buildLayout(s *scenario.Scenario, st *model.Stage) (*apex.Layout, error) {
 func newOptimizer(s *scenario.Scenario, g parallel.Grid, stage int, l *apex.Layout) func(optim.Runtime, optim.Observer) (optim.Sharded, error) {
 	c := apex.Config{
 		World: s.World(), Tensor: s.Parallel.TP,
-		EmbeddingSize: g.Group(parallel.Embedding, g.Representative(stage)).Size,
-		MaxNorm:       s.Optim.ClipNorm,
-		GradScaler:    s.Precision.Trainer == scenario.FP16,
-		FusedWgrad:    s.GradFusion(),
+		MaxNorm:    s.Optim.ClipNorm,
+		GradScaler: s.Precision.Trainer == scenario.FP16,
+		FusedWgrad: s.GradFusion(),
+	}
+	if s.Model.Tied { // else the group exists and is not used
+		c.EmbeddingSize = g.Group(parallel.Embedding, g.Representative(stage)).Size
 	}
 	return func(rt optim.Runtime, ob optim.Observer) (optim.Sharded, error) {
 		c := c
