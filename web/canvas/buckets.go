@@ -166,17 +166,6 @@ func Bar(d *Display, b *derive.BucketDetail, e0, e1 float64, rank int, w float64
 		d.rect(a, barTop, max(z-a, 1), barHeight, fill)
 		d.rect(a, barTop, max(z-a, 1), 3, edge)
 		d.rect(a, barTop, 1, barHeight, edge)
-		left := max(a, 0)
-		room := min(z, w) - left - 12
-		if room < 18 {
-			continue
-		}
-		if name := fitText(f.Short, room, FontStrong, measure); name != "" {
-			d.label(left+7, barTop+20, name, Text, FontStrong, AlignLeft)
-		}
-		if measure(f.Elements, FontLabel) <= room {
-			d.label(left+7, barTop+36, f.Elements, Text2, FontLabel, AlignLeft)
-		}
 	}
 	for _, g := range b.Gaps {
 		a, z := max(x(g.Start), 0), min(x(g.End), w)
@@ -195,8 +184,30 @@ func Bar(d *Display, b *derive.BucketDetail, e0, e1 float64, rank int, w float64
 	if b.Shard > 0 && float64(b.Shard)/(e1-e0)*w > 3 {
 		for k := int64(0); k <= b.Size/b.Shard; k++ {
 			if p := x(k * b.Shard); p >= -1 && p <= w+1 {
-				d.rect(min(math.Round(p), w-1), barTop-6, 1, barHeight+2*barStripe+8, Shard)
+				d.rect(min(math.Round(p), w-1), barTop-6, 1, 6, Shard)
+				d.alpha(0.45)
+				d.rect(min(math.Round(p), w-1), barTop, 1, barHeight, Shard)
+				d.alpha(1)
+				d.rect(min(math.Round(p), w-1), barTop+barHeight, 1, 2*barStripe+2, Shard)
 			}
+		}
+	}
+	for i := range b.Fragments {
+		f := &b.Fragments[i]
+		a, z := x(f.InBucket[0]), x(f.InBucket[1])
+		if z < 0 || a > w {
+			continue
+		}
+		left := max(a, 0)
+		room := min(z, w) - left - 12
+		if room < 18 {
+			continue
+		}
+		if name := fitText(f.Short, room, FontStrong, measure); name != "" {
+			d.label(left+7, barTop+20, name, Text, FontStrong, AlignLeft)
+		}
+		if measure(f.Elements, FontLabel) <= room {
+			d.label(left+7, barTop+36, f.Elements, Text2, FontLabel, AlignLeft)
 		}
 	}
 	left := x(0)

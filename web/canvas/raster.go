@@ -5,12 +5,18 @@ import "distopt/web/derive"
 // Raster turns segments into pixels, one row per call. It keeps its scratch memory between
 // calls, so that a frame allocates nothing.
 type Raster struct {
-	cover []uint32 // pixel-major: coverage of each class in 1/256
+	cover []uint32 // pixel-major: coverage of each class, in 1/pixel of a pixel
 }
 
-// floor is the least coverage shown where a pixel holds any of a class, in 1/256: a span
+// A pixel is divided into 2^fine parts, so that thousands of spans in one add up to their share.
+const (
+	fine  = 20
+	pixel = 1 << fine
+)
+
+// floor is the least coverage shown where a pixel holds any of a class: a span
 // thinner than a pixel stays visible, and many of them still read as a density.
-const floor = 72
+const floor = pixel * 72 / 256
 
 // Row draws segments between instants t0 and t1 into dst, one entry per device pixel.
 // A pixel is the mix of what it covers, by share of its time, over the ground colour.
@@ -22,8 +28,8 @@ func (r *Raster) Row(dst []uint32, strips []*derive.Strip, t0, t1 float64, colou
 	}
 	cover := r.cover[:n]
 	clear(cover)
-	scale := float64(w) * 256 / (t1 - t0)
-	limit := w * 256
+	scale := float64(w) * pixel / (t1 - t0)
+	limit := w * pixel
 	var used [derive.NumClasses]bool
 	for _, s := range strips {
 		for i := s.FirstVisible(int64(t0)); i < len(s.Start); i++ {
@@ -39,7 +45,7 @@ func (r *Raster) Row(dst []uint32, strips []*derive.Strip, t0, t1 float64, colou
 				continue
 			}
 			parts := s.Parts[s.Work[i]]
-			if b-a < 512 { // under two pixels: spread the parts evenly
+			if b-a < 2*pixel { // under two pixels: spread the parts evenly
 				share := 0
 				for _, p := range parts {
 					share += int(p.End - p.Start)
@@ -66,28 +72,27 @@ func (r *Raster) Row(dst []uint32, strips []*derive.Strip, t0, t1 float64, colou
 	}
 }
 
-// addCover adds the run [a, b) in 1/256 of a pixel.
+// addCover adds the run [a, b), in parts of a pixel.
 func addCover(cover []uint32, class, a, b, limit int) {
 	a, b = max(a, 0), min(b, limit)
 	if b < a {
 		return
 	}
 	const classes = int(derive.NumClasses)
-	first, last := a>>8, b>>8
+	first, last := a>>fine, b>>fine
 	if first == last {
-		if first<<8 < limit {
-			cell := &cover[first*classes+class]
-			*cell = max(*cell+uint32(b-a), floor)
+		if first<<fine < limit {
+			cover[first*classes+class] += max(uint32(b-a), 1)
 		}
 		return
 	}
-	if rest := uint32(256 - a&255); rest > 0 {
+	if rest := uint32(pixel - a&(pixel-1)); rest > 0 {
 		cover[first*classes+class] += rest
 	}
 	for x := first + 1; x < last; x++ {
-		cover[x*classes+class] += 256
+		cover[x*classes+class] += pixel
 	}
-	if rest := uint32(b & 255); rest > 0 {
+	if rest := uint32(b & (pixel - 1)); rest > 0 {
 		cover[last*classes+class] += rest
 	}
 }
@@ -96,13 +101,10 @@ func addCover(cover []uint32, class, a, b, limit int) {
 func blend(cover []uint32, classes []int, colours *[derive.NumClasses]uint32, ground uint32) uint32 {
 	var sum, red, green, blue uint32
 	for _, c := range classes {
-		k := cover[c]
-		if k == 0 {
+		if cover[c] == 0 {
 			continue
 		}
-		if k > 256 {
-			k = 256
-		}
+		k := min(max(cover[c], floor)>>(fine-8), 256)
 		sum += k
 		col := colours[c]
 		red += col & 255 * k

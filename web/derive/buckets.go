@@ -2,6 +2,7 @@ package derive
 
 import (
 	"slices"
+	"strings"
 
 	"distopt/core/report"
 	"distopt/web/state"
@@ -151,8 +152,8 @@ func bucketDetail(r *report.Result, slot, stage int, id int32) *BucketDetail {
 	}
 	rs, ag := b.Size*dtypeSize(b.Grad), b.Size*dtypeSize(b.Sync)
 	d.Facts = []Fact{
-		{"Filled", Count(b.Filled), false}, {"Shard", Count(b.Shard), false}, {"Reduce-scatter", Size(rs), false},
-		{"Utilisation", Percent(ratio(float64(b.Filled), float64(b.Size))), false}, {"Offset", Count(b.Offset), false}, {"All-gather", Size(ag), false},
+		{Name: "Filled", Value: Count(b.Filled)}, {Name: "Shard", Value: Count(b.Shard)}, {Name: "Reduce-scatter", Value: Size(rs)},
+		{Name: "Utilisation", Value: Percent(ratio(float64(b.Filled), float64(b.Size)))}, {Name: "Offset", Value: Count(b.Offset)}, {Name: "All-gather", Value: Size(ag)},
 	}
 	for _, f := range b.Fragments {
 		p := &st.Params[f.Param]
@@ -215,7 +216,7 @@ func buffers(st *report.Stage, selected *report.Bucket) (rows []BufferRow) {
 		all = st.ParamBuffers
 	}
 	for _, buf := range all {
-		row := BufferRow{Label: buf.Key, Length: buf.Length}
+		row := BufferRow{Label: bufferLabel(buf.Key), Length: buf.Length}
 		at := int64(0)
 		var hole int64
 		order := bucketsOf(st, buf.Key)
@@ -249,6 +250,15 @@ func buffers(st *report.Stage, selected *report.Bucket) (rows []BufferRow) {
 	return rows
 }
 
+// bufferLabel names a buffer by what it sends: the dtypes of grad and param sync.
+func bufferLabel(key string) string {
+	parts := strings.Split(key, "/")
+	if len(parts) != 3 {
+		return key
+	}
+	return DTypeName(parts[1]) + ", " + DTypeName(parts[2])
+}
+
 // bucketsOf lists the buckets whose dtype triple a buffer's key names.
 func bucketsOf(st *report.Stage, key string) (out []*report.Bucket) {
 	for i := range st.Buckets {
@@ -263,14 +273,36 @@ func bucketsOf(st *report.Stage, key string) (out []*report.Bucket) {
 // BufferKey is the key of the buffer that holds a bucket.
 func BufferKey(b *report.Bucket) string { return b.State + "/" + b.Grad + "/" + b.Sync }
 
-// Short drops what every parameter of a model has in its name.
+// Short is a parameter's name for narrow places: "layers.3.self_attention.linear_qkv.weight"
+// becomes "L3.qkv.w".
 func Short(name string) string {
-	for _, prefix := range [...]string{"model.module.", "model.", "module.", "language_model.", "encoder.", "decoder."} {
-		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-			name = name[len(prefix):]
+	out := make([]string, 0, 6)
+	parts := strings.Split(name, ".")
+	for i := 0; i < len(parts); i++ {
+		p := parts[i]
+		switch p {
+		case "model", "module", "language_model", "encoder", "decoder", "self_attention", "mlp", "embedding":
+			continue
+		case "layers":
+			if i+1 < len(parts) {
+				i++
+				out = append(out, "L"+parts[i])
+			}
+			continue
+		case "weight":
+			p = "w"
+		case "bias":
+			p = "b"
 		}
+		p = strings.TrimPrefix(p, "linear_")
+		p = strings.TrimSuffix(p, "_embeddings")
+		p = strings.NewReplacer("layer_norm", "ln", "layernorm", "ln", "query_key_value", "qkv").Replace(p)
+		out = append(out, p)
 	}
-	return name
+	if n := len(out); n > 1 && out[n-1] == "w" && out[0][0] != 'L' {
+		out = out[:n-1]
+	}
+	return strings.Join(out, ".")
 }
 
 // Table is the text twin of a picture.

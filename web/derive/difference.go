@@ -8,9 +8,10 @@ import (
 
 // Differences is the table of Compare.
 type Differences struct {
-	A, B string // names
-	Rows []DifferenceRow
-	Text string // the outcome in a sentence
+	A, B  string // names
+	Rows  []DifferenceRow
+	Moved [][3]string // what, in A, in B
+	Text  string      // the outcome in a sentence
 }
 
 // DifferenceRow is one figure of both.
@@ -23,64 +24,66 @@ type DifferenceRow struct {
 	Bar           string // CSS of its bar, "" when equal
 }
 
-// differences compares two results figure by figure.
+// differences writes out report.Compare.
 func differences(a, b *report.Result) *Differences {
+	c := report.Compare(a, b)
 	d := &Differences{A: "A, " + a.Name, B: "B, " + b.Name, Text: outcome(a, b)}
-	fa, fb := &a.Figures, &b.Figures
-	var widest float64
-	var shares []float64
-	add := func(name, unit string, indent bool, x, y, scale float64, decimals, good int, points bool) {
-		row := DifferenceRow{Name: name, Unit: unit, Indent: indent, A: fixed(x*scale, decimals), B: fixed(y*scale, decimals)}
-		row.Delta = signed((y-x)*scale, decimals)
-		if x == y {
-			row.Delta = "0"
+	shares := make([]float64, len(c.Rows))
+	widest := 0.0
+	for i, x := range c.Rows {
+		row := DifferenceRow{Name: upper(x.Name), Indent: x.Part, Better: x.Better}
+		scale, decimals := 1.0, 0
+		switch x.Unit {
+		case report.Nanoseconds:
+			row.Unit, scale, decimals = "ms", 1e-6, 2
+		case report.Fraction:
+			row.Unit, scale, decimals = "%", 100, 1
+		case report.InBytes:
+			row.Unit, scale = "MiB", 1.0/(1<<20)
 		}
-		row.Change, row.Better = change(x, y, points, good)
+		row.A, row.B, row.Delta = fixed(x.A*scale, decimals), fixed(x.B*scale, decimals), "0"
+		row.Change = "equal"
+		if x.A != x.B {
+			row.Delta = signed((x.B-x.A)*scale, decimals)
+			row.Change, _ = change(x.A, x.B, x.Unit == report.Fraction, 1)
+		}
 		d.Rows = append(d.Rows, row)
-		share := 0.0
-		switch {
-		case points:
-			share = y - x
-		case x != 0:
-			share = (y - x) / x
-		case y != 0:
-			share = 1
-		}
-		shares = append(shares, share)
-		widest = max(widest, math.Abs(share))
-	}
-	time := func(name string, indent bool, x, y int64) {
-		add(name, "ms", indent, float64(x), float64(y), 1e-6, 2, -1, false)
-	}
-	time("Step time", false, int64(fa.StepTime), int64(fb.StepTime))
-	time("Exposed communication", false, int64(fa.Exposed), int64(fb.Exposed))
-	for _, kind := range kinds(fa, fb) {
-		time(kind, true, exposedBy(fa, kind), exposedBy(fb, kind))
-	}
-	add("Overlap efficiency", "%", false, fa.Overlap, fb.Overlap, 100, 1, 1, true)
-	add("Tokens/s/GPU", "", false, fa.TokensPerGPU, fb.TokensPerGPU, 1, 0, 1, false)
-	add("MFU", "%", false, fa.MFU, fb.MFU, 100, 1, 1, true)
-	add("Amax reductions", "", false, float64(fa.AmaxReductions), float64(fb.AmaxReductions), 1, 0, -1, false)
-	add("Buckets", "", false, float64(fa.Buckets), float64(fb.Buckets), 1, 0, -1, false)
-	add("Bucket utilisation", "%", false, fa.Utilisation, fb.Utilisation, 100, 1, 1, true)
-	add("Padding moved per step", "MiB", false, float64(fa.WastedBytes), float64(fb.WastedBytes), 1.0/(1<<20), 0, -1, false)
-	for _, k := range [...]string{"Bubble"} {
-		if fa.Bubble > 0 || fb.Bubble > 0 {
-			time(k, false, int64(fa.Bubble), int64(fb.Bubble))
-		}
+		shares[i] = share(&x)
+		widest = max(widest, math.Abs(shares[i]))
 	}
 	for i := range d.Rows {
-		if shares[i] == 0 {
-			continue
-		}
-		width := max(math.Abs(shares[i])/widest*50, 1)
-		left := 50.0
-		if shares[i] < 0 {
-			left -= width
-		}
-		d.Rows[i].Bar = "left:" + fixed(left, 1) + "%;width:" + fixed(width, 1) + "%"
+		d.Rows[i].Bar = bar(shares[i], widest)
+	}
+	for _, m := range c.Moved {
+		d.Moved = append(d.Moved, [3]string{m.What, m.A, m.B})
 	}
 	return d
+}
+
+// share is the difference of a row as a part of A; of a ratio, in points.
+func share(x *report.Difference) float64 {
+	switch {
+	case x.Unit == report.Fraction:
+		return x.B - x.A
+	case x.A != 0:
+		return (x.B - x.A) / x.A
+	case x.B != 0:
+		return 1
+	}
+	return 0
+}
+
+// bar places a bar left or right of the middle.
+func bar(share, widest float64) string {
+	if share == 0 {
+		return ""
+	}
+	width := max(math.Abs(share)/widest*50, 1)
+	left := 50.0
+	if share < 0 {
+		left -= width
+	}
+	return "left:" + fixed(left, 1) + "%;width:" + fixed(width, 1) + "%"
 }
 
 func kinds(fa, fb *report.Figures) (out []string) {
@@ -139,60 +142,11 @@ func whyOther(a, b *report.Result) *Inspector {
 	}
 	rest := int64(fb.StepTime-fa.StepTime) - sum
 	in.Rows = append(in.Rows, DifferenceRow{Name: "Compute, optimizer, bubble", Delta: signed(float64(rest)/1e6, 1)})
-	in.Why = moved(a, b)
+	for i, m := range report.Compare(a, b).Moved {
+		if i == 4 {
+			break
+		}
+		in.Why = append(in.Why, Reason{Binding: true, Text: Sentence{{Text: m.What + ": A " + m.A + "; B " + m.B + ".", Span: -1}}})
+	}
 	return in
-}
-
-// moved lists the collectives of B that are exposed and whose namesakes in A are not, or less,
-// and the other way round, worst first.
-func moved(a, b *report.Result) (out []Reason) {
-	find := func(r, other *report.Result, name, rest string) {
-		for n := 0; n < 2; {
-			best, gain := -1, int64(100_000)
-			for i := range r.Collectives {
-				c := &r.Collectives[i]
-				if len(c.Buckets) == 0 {
-					continue
-				}
-				if g := int64(c.Exposed) - namesakeExposed(other, c); g > gain && !told(out, name+Name(r, c.Span)) {
-					best, gain = i, g
-				}
-			}
-			if best < 0 {
-				return
-			}
-			c := &r.Collectives[best]
-			text := name + Name(r, c.Span) + " is exposed for " + Milliseconds(int64(c.Exposed))
-			if c.Cause != "" {
-				text += ": " + c.Cause
-			} else {
-				text += rest
-			}
-			out = append(out, Reason{Binding: name == "B: ", Text: Sentence{{Text: text, Span: -1}}})
-			n++
-		}
-	}
-	find(b, a, "B: ", ".")
-	find(a, b, "A: ", ".")
-	return out
-}
-
-func told(out []Reason, start string) bool {
-	for _, r := range out {
-		if len(r.Text[0].Text) >= len(start) && r.Text[0].Text[:len(start)] == start {
-			return true
-		}
-	}
-	return false
-}
-
-// namesakeExposed is the exposed time of the collective of the same kind and first bucket.
-func namesakeExposed(r *report.Result, c *report.Collective) int64 {
-	for i := range r.Collectives {
-		o := &r.Collectives[i]
-		if o.Stage == c.Stage && o.Kind == c.Kind && len(o.Buckets) > 0 && o.Buckets[0] == c.Buckets[0] {
-			return int64(o.Exposed)
-		}
-	}
-	return 0
 }

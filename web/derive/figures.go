@@ -75,7 +75,7 @@ var tiles = []figureOf{
 		return fixed(f.Utilisation*100, 1), "%", Count(int64(f.Buckets)) + " × " + Elems(f.BucketSize), Size(f.WastedBytes) + " wasted per step"
 	}, func(f *report.Figures) float64 { return f.Utilisation }, true, 1},
 	{ids.Amax, "Amax reductions", func(f *report.Figures) (string, string, string, string) {
-		return Count(int64(f.AmaxReductions)), "", "", "FP8 amaxes, per step"
+		return Count(int64(f.AmaxReductions)), "", "", "per step"
 	}, func(f *report.Figures) float64 { return float64(f.AmaxReductions) }, false, -1},
 }
 

@@ -31,6 +31,7 @@ type Inspector struct {
 type Fact struct {
 	Name, Value string
 	Hot         bool
+	Wide        bool // over the whole width
 }
 
 // Reason is one of the checks that an operation had to pass before it started.
@@ -93,7 +94,9 @@ func inspector(k inspectorKey) *Inspector {
 func operation(r *report.Result, i int32) *Inspector {
 	s := &r.Spans
 	in := &Inspector{Title: Name(r, i), Close: true, Zoom: i, Colour: colourName(s, i)}
-	fact := func(name, value string, hot bool) { in.Facts = append(in.Facts, Fact{name, value, hot}) }
+	fact := func(name, value string, hot bool) {
+		in.Facts = append(in.Facts, Fact{Name: name, Value: value, Hot: hot})
+	}
 	fact("Start", Instant(s.Start[i]), false)
 	fact("Length", Milliseconds(s.End[i]-s.Start[i]), false)
 	fact("End", Instant(s.End[i]), false)
@@ -101,12 +104,14 @@ func operation(r *report.Result, i int32) *Inspector {
 	if g := s.Group[i]; g >= 0 && int(g) < len(r.Collectives) {
 		c := &r.Collectives[g]
 		in.Bucket = len(c.Buckets) > 0
+		if c.Exposed > 0 && c.Hidden == 0 {
+			in.Colour = "exposed"
+		}
 		fact("Exposed", Milliseconds(int64(c.Exposed)), c.Exposed > 0)
 		fact("Size", Size(c.Bytes), false)
 		fact("algbw", Rate(c.AlgBW), false)
 		fact("busbw", Rate(c.BusBW), false)
-		fact("Group", c.Group, false)
-		fact("Ranks", itoa(c.Ranks), false)
+		in.Facts = append(in.Facts, Fact{Name: "Group", Value: c.Group + ", " + plural(c.Ranks, "rank"), Wide: true})
 		if c.InBubble > 0 {
 			fact("In a bubble", Milliseconds(int64(c.InBubble)), false)
 		}

@@ -286,7 +286,7 @@ func (c *Cache) timelineOf(s *state.State, a, b *report.Result) *Timeline {
 		spec.B = a
 	}
 	picture := c.picture.get(spec, func() *Picture {
-		return layout(spec, c.track(0, spec.A), c.track(1, spec.B))
+		return fill(spec, c.track(0, spec.A), c.track(1, spec.B))
 	})
 	mk := markedKey{picture.Results, s.Select}
 	mark := c.marked.get(mk, func() *Marked { return marked(mk) })

@@ -53,6 +53,7 @@ type PictureSpec struct {
 	A, B   *report.Result
 	Opened string // the stages the visitor opened or closed: "A0 B3"
 	Room   int    // height at hand, CSS pixels; 0: not known yet
+	extra  int    // what each tall row gets more
 }
 
 // stageRows are the strips of one stage, made once for a result.
@@ -128,10 +129,7 @@ func layout(spec PictureSpec, a, b *tracks) *Picture {
 	both := a != nil && b != nil
 	p.Multi = both || stages > 1
 	collapsed := stages > 1
-	extra := 0
-	if !collapsed {
-		extra = spareHeight(spec.Room, both)
-	}
+	extra := spec.extra
 	place := func(slot, stage int, t *tracks) {
 		if t == nil || stage >= len(t.of.Stages) {
 			return
@@ -155,14 +153,23 @@ func layout(spec PictureSpec, a, b *tracks) *Picture {
 	return p
 }
 
-// spareHeight is what each tall row may grow or shrink by so that the rows of one stage fill
-// the room.
-func spareHeight(room int, both bool) int {
-	if room == 0 || both {
-		return 0
+// fill lays a single stage out so that its rows fill the room: tall rows grow or shrink alike.
+func fill(spec PictureSpec, a, b *tracks) *Picture {
+	p := layout(spec, a, b)
+	if p.Multi || spec.Room == 0 || len(p.Rows) == 0 {
+		return p
 	}
-	const natural = 270
-	return max(-10, min(14, (room-natural)*2/7))
+	tall := 0.0
+	for i := range p.Rows {
+		switch p.Rows[i].Kind {
+		case RowLayer, RowGradSync, RowParamSync:
+			tall++
+		case RowOptimizer:
+			tall += 0.5
+		}
+	}
+	spec.extra = max(-12, min(18, int(float64(spec.Room-p.Height)/max(tall, 1))))
+	return layout(spec, a, b)
 }
 
 // stage adds the rows of one stage.

@@ -62,11 +62,10 @@ func (s *State) settle() {
 		return
 	}
 	r := s.Current().Result
-	if r == nil {
-		s.Select = NoSelection
+	s.Select = NoSelection
+	if r == nil || s.Compare { // comparing, the difference itself is told
 		return
 	}
-	s.Select = NoSelection
 	var worst *report.Collective
 	for i := range r.Collectives {
 		c := &r.Collectives[i]

@@ -173,7 +173,10 @@ type Shared struct {
 }
 
 // New is the page before anything is known.
-func New() State { return State{Select: NoSelection, nextID: 1} }
+func New() State {
+	unsorted := Sort{Column: -1}
+	return State{Select: NoSelection, Sort: unsorted, SpanSort: unsorted, FragmentSort: unsorted, nextID: 1}
+}
 
 // Current is the slot that is edited and shown.
 func (s *State) Current() *Slot { return &s.Slots[s.Shown] }

@@ -77,11 +77,14 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.Compare = true
 		s.DetailTab = Differences
 		s.View = [2]float64{}
+		s.settle()
 		do(ShowSpan{})
 	case ConfigPicked:
 		s.ConfigTab = m.Tab
 	case DetailPicked:
-		s.DetailTab = m.Tab
+		if s.DetailTab != m.Tab {
+			s.DetailTab, s.Sort = m.Tab, Sort{Column: -1}
+		}
 		do(s.askVersions()...)
 	case TableToggled:
 		s.Table = !s.Table

@@ -84,7 +84,7 @@ func (in *Inspector) rows() app.UI {
 func (in *Inspector) facts() app.UI {
 	list := make([]app.UI, 0, 2*len(in.VM.Facts))
 	for _, f := range in.VM.Facts {
-		list = append(list, app.Dt().Text(f.Name), app.Dd().Class(when(f.Hot, "hot")).Text(f.Value))
+		list = append(list, app.Dt().Text(f.Name), app.Dd().Class(class(when(f.Hot, "hot"), when(f.Wide, "wide"))).Title(f.Value).Text(f.Value))
 	}
 	return app.Dl().Class("facts").Body(list...)
 }

@@ -159,6 +159,23 @@ func (d *Differences) Render() app.UI {
 			)),
 			app.TBody().Body(rows...),
 		),
+		d.moved(),
+	)
+}
+
+// moved is the table of decisions that came out differently.
+func (d *Differences) moved() app.UI {
+	if len(d.VM.Moved) == 0 {
+		return nil
+	}
+	rows := make([]app.UI, len(d.VM.Moved))
+	for i, m := range d.VM.Moved {
+		rows[i] = app.Tr().Body(app.Th().Scope("row").Class("wrap").Text(m[0]), app.Td().Class("wrap").Text(m[1]), app.Td().Class("wrap").Text(m[2]))
+	}
+	return app.Table().Class("rows moved").Body(
+		app.Caption().Class("sr").Text("Decisions that came out differently"),
+		app.THead().Body(app.Tr().Body(app.Th().Scope("col").Text("What moved"), app.Th().Scope("col").Text("A"), app.Th().Scope("col").Text("B"))),
+		app.TBody().Body(rows...),
 	)
 }
 

@@ -1,0 +1,191 @@
+package state
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"distopt/web/sample"
+)
+
+// opened returns the page as a first visitor has it, both results in.
+func opened(t *testing.T) State {
+	t.Helper()
+	s, effects := Update(New(), Started{Docs: Opening()})
+	for _, e := range effects {
+		if e, ok := e.(Simulate); ok {
+			s, _ = Update(s, Simulated{Slot: e.Slot, ID: e.ID, Result: sample.Result(1, 4)})
+		}
+	}
+	require.Equal(t, 2, s.Draws)
+	return s
+}
+
+func simulations(effects []Effect) (out []Simulate) {
+	for _, e := range effects {
+		if e, ok := e.(Simulate); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func TestOpeningIsSimulatedAndTheWorstOperationSelected(t *testing.T) {
+	s := opened(t)
+	require.False(t, s.Current().Stale())
+	require.GreaterOrEqual(t, s.Select.Span, int32(0))
+	require.Equal(t, int32(0), s.Select.Bucket)
+	require.NotEqual(t, s.Slots[A].Doc.Text, s.Slots[B].Doc.Text, "B is the version before the change")
+	require.False(t, s.CanUndo())
+}
+
+func TestFieldEditChangesOnlyItsLineAndCanBeUndone(t *testing.T) {
+	s := opened(t)
+	text := s.Current().Doc.Text
+	for _, typed := range []string{"2", "20", "200"} { // a run of keys is one step of the history
+		var effects []Effect
+		s, effects = Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: typed})
+		require.Len(t, simulations(effects), 1)
+	}
+	require.Equal(t, strings.Replace(text, "bucket_cap_mb: 400", "bucket_cap_mb: 200", 1), s.Current().Doc.Text)
+	require.True(t, s.Current().Stale())
+	s, effects := Update(s, Undone{})
+	require.Equal(t, text, s.Current().Doc.Text)
+	require.Len(t, effects, 4, "nothing to simulate: the old result is still there: saved twice, cancelled, address")
+	s, _ = Update(s, Redone{})
+	require.Contains(t, s.Current().Doc.Text, "bucket_cap_mb: 200")
+}
+
+func TestPauseEndsARunOfEdits(t *testing.T) {
+	s := opened(t)
+	first := s.Current().Doc.Text
+	s, effects := Update(s, TextEdited{first + "# a\n"})
+	var rested EditRested
+	for _, e := range effects {
+		if later, ok := e.(Later); ok {
+			if m, ok := later.Msg.(EditRested); ok {
+				rested = m
+			}
+		}
+	}
+	s, _ = Update(s, rested)
+	s, _ = Update(s, TextEdited{first + "# ab\n"})
+	s, _ = Update(s, Undone{})
+	require.Equal(t, first+"# a\n", s.Current().Doc.Text)
+	s, _ = Update(s, Undone{})
+	require.Equal(t, first, s.Current().Doc.Text)
+}
+
+func TestErrorKeepsTheLastResult(t *testing.T) {
+	s := opened(t)
+	result := s.Current().Result
+	s, effects := Update(s, TextEdited{s.Current().Doc.Text + "\nmodel: [broken\n"})
+	require.Empty(t, simulations(effects))
+	require.Same(t, result, s.Current().Result)
+	require.True(t, s.Current().Stale())
+	require.False(t, s.Current().Read.OK())
+	require.True(t, s.Current().Read.Broken())
+	require.Contains(t, s.Current().Doc.Text, "[broken")
+}
+
+func TestOldAnswersAreDropped(t *testing.T) {
+	s := opened(t)
+	s, one := Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "100"})
+	s, two := Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "50"})
+	old, fresh := sample.Result(1, 2), sample.Result(1, 3)
+	s, _ = Update(s, Simulated{Slot: A, ID: simulations(one)[0].ID, Result: old})
+	require.NotSame(t, old, s.Current().Result)
+	s, _ = Update(s, Simulated{Slot: A, ID: simulations(two)[0].ID, Result: fresh})
+	require.Same(t, fresh, s.Current().Result)
+	require.False(t, s.Current().Stale())
+}
+
+func TestSlowThenCancelled(t *testing.T) {
+	s := opened(t)
+	s, effects := Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "100"})
+	id := simulations(effects)[0].ID
+	require.False(t, s.Current().Slow)
+	s, _ = Update(s, TookLong{A, id})
+	s, _ = Update(s, Progressed{A, 0.7})
+	require.True(t, s.Current().Slow)
+	require.Equal(t, "Simulating, 60 percent.", s.Live)
+	s, effects = Update(s, Halt{})
+	require.Contains(t, effects, Effect(Cancel{A}))
+	require.Zero(t, s.Current().Request)
+	require.True(t, s.Current().Halted)
+	_, effects = Update(s, SimulateNow{})
+	require.Len(t, simulations(effects), 1)
+}
+
+func TestWorkerDies(t *testing.T) {
+	s := opened(t)
+	s, _ = Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "100"})
+	text := s.Current().Doc.Text
+	s, _ = Update(s, WorkerStopped{Slot: A, Text: "exit code 2", Report: "goroutine 1"})
+	require.True(t, s.Current().Stopped)
+	s, effects := Update(s, Restarted{})
+	require.Contains(t, effects, Effect(Restart{A}))
+	require.Len(t, simulations(effects), 1)
+	require.Equal(t, text, s.Current().Doc.Text)
+}
+
+func TestSelectionFollowsItsNamesake(t *testing.T) {
+	s := opened(t)
+	r := s.Current().Result
+	last := r.Collectives[len(r.Collectives)-1]
+	s, _ = Update(s, SpanPicked{Slot: A, Span: last.Span})
+	require.Equal(t, last.Buckets[0], s.Select.Bucket)
+	s, effects := Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "100"})
+	s, _ = Update(s, Simulated{Slot: A, ID: simulations(effects)[0].ID, Result: sample.Result(1, 4)})
+	require.Equal(t, last.Span, s.Select.Span)
+	s, effects = Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "50"})
+	s, _ = Update(s, Simulated{Slot: A, ID: simulations(effects)[0].ID, Result: sample.Result(1, 2)})
+	require.False(t, s.Select.Chosen, "it is gone: the worst operation is selected again")
+}
+
+func TestFixAndReset(t *testing.T) {
+	s := opened(t)
+	s, _ = Update(s, FieldEdited{Path: "model.global_batch_size", Text: "20"})
+	require.False(t, s.Current().Read.OK())
+	index := -1
+	for i, d := range s.Current().Read.Diagnostics {
+		if len(d.Edits) > 0 && d.Path == "model.global_batch_size" {
+			index = i
+		}
+	}
+	require.GreaterOrEqual(t, index, 0)
+	fixed, effects := Update(s, FixApplied{Index: index})
+	require.True(t, fixed.Current().Read.OK())
+	require.NotEmpty(t, effects)
+	s, _ = Update(s, FieldReset{Path: "model.global_batch_size"})
+	require.Equal(t, s.Current().Doc.Base, s.Current().Doc.Text)
+}
+
+func TestCompareAndVersions(t *testing.T) {
+	s := opened(t)
+	s, _ = Update(s, ComparePicked{})
+	require.Equal(t, Differences, s.DetailTab)
+	require.Equal(t, NoSelection, s.Select)
+	s, effects := Update(s, DetailPicked{FourVersions})
+	require.Len(t, effects, 1)
+	ask := effects[0].(AskVersions)
+	for i, text := range ask.Texts {
+		require.Equal(t, FourVersionNames[i], Read(text).Scenario.Framework.Version)
+	}
+	s, _ = Update(s, VersionsDone{ID: ask.ID, Rows: make([]VersionRow, 4)})
+	require.Len(t, s.Versions.Rows, 4)
+	_, effects = Update(s, DetailPicked{FourVersions})
+	require.Empty(t, effects, "the table is up to date")
+	s, _ = Update(s, SlotPicked{B})
+	require.False(t, s.Compare)
+	require.Equal(t, B, s.Select.Slot)
+}
+
+func TestPresetsAreValid(t *testing.T) {
+	for _, p := range Presets() {
+		doc, ok := presetDocument(p.ID)
+		require.True(t, ok)
+		require.True(t, Read(doc.Text).OK(), p.ID)
+	}
+}
