@@ -115,7 +115,7 @@ type Bucket struct {
 	Grad      string     `json:"grad_sync_dtype"`
 	Sync      string     `json:"param_sync_dtype"`
 	Offset    int64      `json:"offset"`
-	Set       int        `json:"set"` // buckets whose gradients are reduced as one group share a number
+	Set       int        `json:"set"` // buckets that complete together share a number
 	Fragments []Fragment `json:"fragments"`
 }
 
@@ -165,7 +165,10 @@ type Collective struct {
 	Hidden   sched.Time `json:"hidden_ns"`
 	AlgBW    float64    `json:"algbw"` // bytes per second
 	BusBW    float64    `json:"busbw"`
-	Cause    string     `json:"cause,omitempty"` // why it is exposed, one sentence; empty: it is not
+	// Cause says in a sentence why it is exposed, Reason in a clause without the subject ("nothing
+	// is left to compute behind it"); empty: it is not.
+	Cause  string `json:"cause,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Note is a remark on the result.
@@ -204,11 +207,12 @@ const (
 
 // Spans is the drawn step: struct of arrays, sorted by (stage, lane, start). Times are ns since
 // the drawn step's first forward; a span that began before has a negative start. Spans of one
-// lane do not overlap unless they ran on different streams. A made-up span has no Work (-1);
-// on LaneExposed and LaneHidden its Kind and Group are those of the communication.
+// lane do not overlap unless they ran on different streams. A made-up span has no Work (-1); on
+// LaneExposed and LaneHidden it is a part of the communication whose span is By, and its Kind and
+// Group are that one's. Made-up spans end with the step; others may go on beyond it.
 type Spans struct {
 	Start, End []int64
-	By         []int32 // span that released it, -1: none
+	By         []int32 // span that released it, -1: none, or from before the drawn step
 	Work       []int32 // index into Result.Works
 	Micro      []int32 // -1: none
 	Group      []int32 // index into Result.Collectives, -1: none

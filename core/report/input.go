@@ -1,0 +1,146 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"distopt/core/bucket"
+	"distopt/core/cost"
+	"distopt/core/model"
+	"distopt/core/sched"
+	"distopt/core/step"
+	"distopt/core/units"
+)
+
+// Input is what a simulation leaves behind, and what it was about.
+type Input struct {
+	Name, ModelVersion string
+
+	Recording *step.Recording
+	Priced    []cost.Priced // of every work
+	Spans     []sched.Span  // of every task
+	Meets     []sched.Time  // when each message started
+
+	Grid       Grid
+	Stages     []StageInput
+	GroupSizes [step.NumGroups]int
+	Parameters int64                // of the whole model
+	Tokens     int64                // of one step of the whole job
+	ModelFLOPs units.FLOPs          // likewise
+	Peak       units.FLOPsPerSecond // of one GPU, the one that MFU divides by
+	PeakName   string
+	Notes      []Note
+
+	// Whether gradients and parameters are synchronized beside compute: only for the causes.
+	OverlapGradSync, OverlapParamSync bool
+}
+
+// StageInput is what one stage holds.
+type StageInput struct {
+	Model        *model.Stage
+	Params       []model.Param // as the layout set their flags; nil: the model's
+	Buckets      []bucket.Bucket
+	Sets         []int // per bucket: those that complete together share a number; nil: none do
+	GradBuffers  []Buffer
+	ParamBuffers []Buffer
+}
+
+// maker is the state of one Make.
+type maker struct {
+	in     *Input
+	tasks  []sched.Task
+	labels []step.Label
+	spans  []sched.Span
+	works  []workTime
+
+	// The drawn step: from stage 0's first forward of the last recorded step but one to its next.
+	index    int8 // which step that is
+	from, to sched.Time
+
+	stages []stage
+	joints joints
+	// slot is, per task, first its point in stages[].points, then its drawn span; -1: none.
+	slot []int32
+	out  *Result
+
+	// Used by one stage after the other.
+	compute []sched.TaskID
+	active  []int32
+	cuts    []sched.Time
+}
+
+// workTime is what the sweeps need of a work.
+type workTime struct {
+	exposed int64 // exposed tensor-parallel communication inside it, in 1/65536 of its length
+}
+
+// Make reports on a simulation.
+func Make(in *Input) (*Result, error) {
+	m := &maker{
+		in: in, tasks: in.Recording.Program.Tasks, labels: in.Recording.Labels, spans: in.Spans,
+		out: &Result{ModelVersion: in.ModelVersion, Name: in.Name, Grid: in.Grid, Notes: slices.Clone(in.Notes)},
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	m.reportWorks()
+	for i := range m.stages {
+		m.findPoints(&m.stages[i])
+	}
+	for i := range m.stages {
+		m.sweep(&m.stages[i])
+	}
+	for i := range m.stages {
+		m.classify(&m.stages[i])
+	}
+	m.listCollectives()
+	m.draw()
+	m.explain()
+	m.reportStages()
+	m.reportFigures()
+	return m.out, nil
+}
+
+// check finds the stages among the tasks and the step to draw.
+func (m *maker) check() error {
+	in := m.in
+	n := len(m.tasks)
+	starts := in.Recording.StepStart
+	if len(m.labels) != n || len(m.spans) != n || len(in.Priced) != len(in.Recording.Works) ||
+		len(in.Meets) != len(in.Recording.Program.Messages) || len(in.Stages) != len(starts) || len(starts) == 0 {
+		return fmt.Errorf("report: %d tasks, %d labels, %d spans; %d works, %d prices; %d messages, %d starts of messages; %d stages, %d with steps: want equal numbers, and a stage",
+			n, len(m.labels), len(m.spans), len(in.Recording.Works), len(in.Priced),
+			len(in.Recording.Program.Messages), len(in.Meets), len(in.Stages), len(starts))
+	}
+	first := starts[0]
+	if len(first) < 2 {
+		return fmt.Errorf("report: %d steps begin on stage 0, want at least 2: a step lasts from one first forward to the next", len(first))
+	}
+	m.index = int8(len(first) - 2)
+	m.from, m.to = m.spans[first[m.index]].Start, m.spans[first[m.index+1]].Start
+	if m.to <= m.from {
+		return fmt.Errorf("report: step %d begins at %d ns and the next at %d ns, want later", m.index, m.from, m.to)
+	}
+	m.stages = make([]stage, len(starts))
+	at := 0
+	for s := range m.stages {
+		m.stages[s].index, m.stages[s].first = s, sched.TaskID(at)
+		for at < n && int(m.labels[at].Stage) == s {
+			at++
+		}
+		m.stages[s].last = sched.TaskID(at)
+	}
+	if at != n {
+		return fmt.Errorf("report: task %d is of stage %d, want tasks listed stage by stage", at, m.labels[at].Stage)
+	}
+	m.slot = make([]int32, n)
+	for i := range m.slot {
+		m.slot[i] = -1
+	}
+	return nil
+}
+
+// clip returns the part of a length that lies inside the drawn step.
+func (m *maker) clip(start, end sched.Time) sched.Time {
+	return max(0, min(end, m.to)-max(start, m.from))
+}
