@@ -27,13 +27,14 @@ type root struct {
 	cache *derive.Cache
 	mail  *view.Mailbox
 
-	timeline *canvas.Control
-	buckets  *canvas.BucketPictures
-	clients  [3]*worker.Client // A, B, and the four versions
-	opening  [2]string         // texts of a first visit: they need no link
-	said     string            // what the live region says
-	saying   string            // what it will say next
-	going    bool              // G was pressed: the next key says where
+	timeline  *canvas.Control
+	buckets   *canvas.BucketPictures
+	clients   [3]*worker.Client // A, B, and the four versions
+	opening   [2]string         // texts of a first visit: they need no link
+	said      string            // what the live region says
+	saying    string            // what it will say next
+	addresses int               // counts changes of the address, to write only the last of a run
+	going     bool              // G was pressed: the next key says where
 }
 
 func newRoot() *root { return &root{} }

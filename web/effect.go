@@ -84,7 +84,7 @@ func (r *root) client(slot int) *worker.Client {
 }
 
 func (r *root) simulate(e state.Simulate) {
-	r.client(e.Slot).Request(bridge.Request{Op: opEval, A: e.Text}, func(answer worker.Response) {
+	r.client(e.Slot).Request(bridge.Request{Op: bridge.Eval, A: e.Text}, func(answer worker.Response) {
 		result, err := decode(answer)
 		if err != nil {
 			refused := state.Refused{Slot: e.Slot, ID: e.ID, Text: err.Error()}
@@ -97,9 +97,6 @@ func (r *root) simulate(e state.Simulate) {
 		r.send(state.Simulated{Slot: e.Slot, ID: e.ID, Result: result})
 	})
 }
-
-// opEval is the bridge's operation that evaluates one document.
-const opEval = "eval"
 
 func decode(answer worker.Response) (*report.Result, error) {
 	if answer.Err != nil {
@@ -127,7 +124,7 @@ func (r *root) askVersions(e state.AskVersions) {
 			r.send(state.VersionsDone{ID: e.ID, Rows: rows})
 			return
 		}
-		r.client(2).Request(bridge.Request{Op: opEval, A: e.Texts[i]}, func(answer worker.Response) {
+		r.client(2).Request(bridge.Request{Op: bridge.Eval, A: e.Texts[i]}, func(answer worker.Response) {
 			row := state.VersionRow{Version: state.FourVersionNames[i]}
 			result, err := decode(answer)
 			if err != nil {

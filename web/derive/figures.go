@@ -89,8 +89,11 @@ func ratio(a, b float64) float64 {
 // byKind lists the exposed time of each kind: "grad sync 6.1, param sync 0.0".
 func byKind(f *report.Figures) string {
 	text := ""
-	for i, e := range f.ExposedBy {
-		if i > 0 {
+	for _, e := range f.ExposedBy {
+		if e.Time < 50_000 { // it would read 0.0
+			continue
+		}
+		if text != "" {
 			text += ", "
 		}
 		text += e.Kind + " " + fixed(float64(e.Time)/1e6, 1)

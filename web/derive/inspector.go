@@ -172,7 +172,7 @@ func why(r *report.Result, i int32) []Reason {
 	case sched.ByComm:
 		return append(bind(named("Waited for its communicator: ", "Waited for its communicator, busy from before the step shown.")), others(data, host)...)
 	case sched.ByHost:
-		return append(bind(Sentence{text("Waited for the host: it starts as soon as its launch is done.")}), others(data, free)...)
+		return append(bind(named("Waited for the host, which was held up until ", "Waited for the host: it starts as soon as it is launched.")), others(data, free)...)
 	case sched.ByPeer:
 		return append(bind(named("Waited for its peer: ", "Waited for its peer: the other stage had not reached the exchange.")), others(data, host)...)
 	}

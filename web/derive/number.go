@@ -64,8 +64,22 @@ func Milliseconds(ns int64) string {
 	return n + thin + unit
 }
 
-// Instant writes a point in time: two decimals, always ms.
-func Instant(ns int64) string { return fixed(float64(ns)/1e6, 2) + thin + "ms" }
+// Instant writes a point in time: ms with two decimals, one beyond a second.
+func Instant(ns int64) string {
+	decimals := 2
+	if ns >= 1e9 {
+		decimals = 1
+	}
+	return fixed(float64(ns)/1e6, decimals) + thin + "ms"
+}
+
+// brief writes a length for a narrow place: seconds from one on.
+func brief(ns int64) string {
+	if ns >= 1e9 {
+		return fixed(float64(ns)/1e9, 2) + thin + "s"
+	}
+	return Milliseconds(ns)
+}
 
 func length(ns int64) (number, unit string) {
 	if abs := max(ns, -ns); abs > 0 && abs < 100_000 {

@@ -285,6 +285,9 @@ func (c *Cache) timelineOf(s *state.State, a, b *report.Result) *Timeline {
 	} else {
 		spec.B = a
 	}
+	if s.Compare {
+		spec.Names = slotNames(s)
+	}
 	picture := c.picture.get(spec, func() *Picture {
 		return fill(spec, c.track(0, spec.A), c.track(1, spec.B))
 	})
@@ -297,6 +300,18 @@ func (c *Cache) timelineOf(s *state.State, a, b *report.Result) *Timeline {
 		k.table = c.spans.get(tk, func() *Table { return operations(a, s.SpanSort, s.Select, s.Shown) })
 	}
 	return c.timeline.get(k, func() *Timeline { return timeline(k, s.Select) })
+}
+
+// slotNames tells A from B: by framework version when they start from one preset.
+func slotNames(s *state.State) (names [2]string) {
+	same := s.Slots[0].Doc.Preset == s.Slots[1].Doc.Preset
+	for i := range s.Slots {
+		names[i] = s.Slots[i].Doc.Name
+		if r := s.Slots[i].ReadOf; same && r != nil {
+			names[i] = r.Scenario.Framework.Version
+		}
+	}
+	return names
 }
 
 // track keeps the strips of the results on show.

@@ -2,11 +2,11 @@ package derive
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"distopt/core/report"
 	"distopt/core/scenario"
+	"distopt/core/step"
 	"distopt/web/ids"
 	"distopt/web/state"
 )
@@ -52,6 +52,7 @@ type bannerKey struct {
 	failure      string
 	halted       bool
 	note, bad    string
+	remade       string
 }
 
 func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
@@ -60,6 +61,7 @@ func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
 	if cur.Stopped {
 		k.failure = ""
 	}
+	k.remade = remade(s)
 	for i := range p.Items {
 		if p.Items[i].Error {
 			k.line = p.Items[i].Line
@@ -82,9 +84,25 @@ func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
 			return &Banner{Kind: "error", Lead: "The link could not be read.", Text: k.note, Bad: k.bad}
 		case k.note != "":
 			return &Banner{Kind: "note", Text: k.note}
+		case k.remade != "":
+			return &Banner{Kind: "note", Text: k.remade}
 		}
 		return &Banner{}
 	})
+}
+
+// remade says that a link was made with another model, and what that changes.
+func remade(s *state.State) string {
+	x, link := s.Current(), &s.Shared
+	r := x.Result
+	if link.Model == "" || r == nil || r.ModelVersion == link.Model || x.Of != link.Texts[s.Shown] {
+		return ""
+	}
+	text := "This link was made with model " + link.Model + "; model " + r.ModelVersion + " gives " + Milliseconds(int64(r.Figures.StepTime))
+	if made := link.Made[s.Shown]; made > 0 && made != r.Figures.StepTime {
+		return text + " instead of " + Milliseconds(int64(made)) + "."
+	}
+	return text + " as well."
 }
 
 // busy is the card over the timeline, if any.
@@ -387,33 +405,51 @@ func gain(before, after *report.Result) string {
 	return "On this configuration AFTER saves " + Milliseconds(d) + " per step (" + Percent(share) + ")."
 }
 
-// firstGather finds the all-gather that the next forward needs first and says how much of it
-// runs beside the optimizer step.
-func firstGather(r *report.Result) (bool, string) {
+// firstGather says what the first all-gather after the gradients runs beside: the optimizer
+// step proper (Adam), or only what comes after it.
+func firstGather(r *report.Result) (overlaps bool, text string) {
 	s := &r.Spans
-	from, to := laneRange(s, 0, report.LaneOptimizer)
-	var start, end int64
+	stage := r.Figures.WorstStage
+	var ready int64 // the last backward pass has ended
+	from, to := laneRange(s, stage, report.LanePhase)
 	for i := from; i < to; i++ {
-		if i == from {
-			start = s.Start[i]
+		if kindOf(s, i) == step.Backward {
+			ready = max(ready, s.End[i])
 		}
-		end = max(end, s.End[i])
 	}
-	var beside, whole int64
+	var c *report.Collective
 	for i := range r.Collectives {
-		c := &r.Collectives[i]
-		if c.Stage != 0 || !strings.HasPrefix(strings.ToLower(c.Kind), "all-gather") || !slices.ContainsFunc(c.Buckets, func(int32) bool { return true }) {
+		x := &r.Collectives[i]
+		if x.Stage == stage && len(x.Buckets) > 0 && kindOf(s, x.Span) == step.AllGather && int64(x.Start) >= ready && (c == nil || x.Start < c.Start) {
+			c = x
+		}
+	}
+	if c == nil {
+		return false, "no all-gather before the next forward"
+	}
+	start, end := int64(c.Start), int64(c.Start+c.Length)
+	var beside, most int64
+	other := int32(-1)
+	from, to = laneRange(s, stage, report.LaneOptimizer)
+	for i := from; i < to; i++ {
+		o := min(s.End[i], end) - max(s.Start[i], start)
+		if o <= 0 {
 			continue
 		}
-		a, b := int64(c.Start), int64(c.Start+c.Length)
-		if o := min(b, end) - max(a, start); o > beside {
-			beside, whole = o, int64(c.Length)
+		if kindOf(s, i) == step.Adam {
+			beside += o
+		} else if o > most {
+			most, other = o, i
 		}
 	}
-	if beside <= 0 {
-		return false, "no"
+	name := upper(IDs(c.Buckets))
+	switch {
+	case beside > 0:
+		return true, name + ": yes, " + Milliseconds(beside) + " of " + Milliseconds(int64(c.Length))
+	case other >= 0:
+		return false, name + ": no; it runs beside " + strings.ToLower(Name(r, other))
 	}
-	return true, "yes, " + Milliseconds(beside) + " of " + Milliseconds(whole)
+	return false, name + ": no"
 }
 
 func status(k statusKey) *Status {

@@ -52,8 +52,9 @@ type Picture struct {
 type PictureSpec struct {
 	A, B   *report.Result
 	Opened string // the stages the visitor opened or closed: "A0 B3"
-	Room   int    // height at hand, CSS pixels; 0: not known yet
-	extra  int    // what each tall row gets more
+	Names  [2]string
+	Room   int // height at hand, CSS pixels; 0: not known yet
+	extra  int // what each tall row gets more
 }
 
 // stageRows are the strips of one stage, made once for a result.
@@ -135,7 +136,7 @@ func layout(spec PictureSpec, a, b *tracks) *Picture {
 			return
 		}
 		open := contains(spec.Opened, stageKey(slot, stage)) != !collapsed
-		p.stage(slot, stage, t, open, both, collapsed, extra)
+		p.stage(slot, stage, t, spec.Names[slot], open, both, collapsed, extra)
 	}
 	if both && stages > 2 { // stages of the same number pair up
 		for stage := range stages {
@@ -173,7 +174,7 @@ func fill(spec PictureSpec, a, b *tracks) *Picture {
 }
 
 // stage adds the rows of one stage.
-func (p *Picture) stage(slot, stage int, t *tracks, open, both, collapsible bool, extra int) {
+func (p *Picture) stage(slot, stage int, t *tracks, title string, open, both, collapsible bool, extra int) {
 	rows := t.stage(stage)
 	st := &t.of.Stages[stage]
 	put := func(kind RowKind, h, gap int, label string, strips ...*Strip) *Row {
@@ -184,7 +185,7 @@ func (p *Picture) stage(slot, stage int, t *tracks, open, both, collapsible bool
 	name := "Stage " + itoa(stage)
 	exposed := ""
 	if total := st.Exposed + st.ExposedInBubble; total > 0 {
-		exposed = Milliseconds(int64(total))
+		exposed = brief(int64(total))
 	}
 	if !open {
 		put(RowHead, 5, 0, "")
@@ -214,7 +215,7 @@ func (p *Picture) stage(slot, stage int, t *tracks, open, both, collapsible bool
 			head.Label = string(rune('A'+slot)) + ", " + name
 		case both:
 			head.Label = string(rune('A' + slot))
-			head.Note = t.of.Name
+			head.Note = title
 		default:
 			head.Label = name
 		}
@@ -224,7 +225,7 @@ func (p *Picture) stage(slot, stage int, t *tracks, open, both, collapsible bool
 	put(RowPhase, pick(22, 17), 0, "Compute", rows.phase)
 	put(RowLayer, pick(34, 14)+extra, pick(2, 1), "", rows.layer)
 	if rows.hidden.Len() > 0 {
-		put(RowHidden, pick(8, 6), pick(11, 5), "Hidden", rows.hidden).Note = Milliseconds(hiddenTotal(rows.hidden))
+		put(RowHidden, pick(8, 6), pick(11, 5), "Hidden", rows.hidden).Note = brief(hiddenTotal(rows.hidden))
 	}
 	optional := func(kind RowKind, roomy, tight int, label string, strips ...*Strip) {
 		n := 0

@@ -2,6 +2,7 @@ package state
 
 import (
 	"distopt/core/report"
+	"distopt/core/sched"
 )
 
 // Msg is something that happened.
@@ -85,16 +86,20 @@ type (
 type (
 	// Started opens the page: texts from a link, from storage, or presets.
 	Started struct {
-		Docs    [2]Document
-		Compare bool
-		Note    string // about the link
-		Bad     string
+		Docs [2]Document
+		Link Opened
+		Note string // about a link that could not be read
+		Bad  string // its text
 	}
 	// LinkOpened is a link that arrived while the page is open.
 	LinkOpened struct {
-		Docs    [2]Document
-		Compare bool
-		Note    string
+		Docs [2]Document
+		Link Opened
+	}
+	// LinkMade is the link to what is shown, copied or not.
+	LinkMade struct {
+		Link   string
+		Copied bool
 	}
 	LinkRefused struct{ Link, Reason string }
 
@@ -125,6 +130,15 @@ type (
 		Failure string
 	}
 )
+
+// Opened is what a link says beside the two documents.
+type Opened struct {
+	Compare bool
+	Shown   int
+	Tab     DetailTab
+	Model   string
+	Made    [2]sched.Time
+}
 
 // Effect is something for the browser to do.
 type Effect any

@@ -5,6 +5,7 @@ package state
 
 import (
 	"distopt/core/report"
+	"distopt/core/sched"
 )
 
 // The two configurations.
@@ -170,6 +171,11 @@ type Shared struct {
 	Copied bool
 	Note   string // why a link that was opened gives other figures, or could not be read
 	Bad    string // the text of a link that could not be read
+
+	// Model and Made are the version and the step times that an opened link was made with.
+	Model string
+	Made  [2]sched.Time
+	Texts [2]string // that it brought
 }
 
 // New is the page before anything is known.

@@ -17,14 +17,13 @@ func Update(s State, m Msg) (State, []Effect) {
 	do := func(e ...Effect) { effects = append(effects, e...) }
 	switch m := m.(type) {
 	case Started:
-		s.open(m.Docs, m.Compare)
+		s.open(m.Docs, m.Link)
 		s.Shared.Note, s.Shared.Bad = m.Note, m.Bad
 		do(s.simulate(A)...)
 		do(s.simulate(B)...)
 	case LinkOpened:
 		s.remember("")
-		s.open(m.Docs, m.Compare)
-		s.Shared.Note, s.Shared.Bad = m.Note, ""
+		s.open(m.Docs, m.Link)
 		do(s.changed()...)
 	case LinkRefused:
 		s.Shared.Note, s.Shared.Bad = m.Reason, m.Link
@@ -165,7 +164,7 @@ func Update(s State, m Msg) (State, []Effect) {
 		}
 	case ShareAsked:
 		do(MakeLink{})
-	case Shared:
+	case LinkMade:
 		s.Shared.Link, s.Shared.Copied = m.Link, m.Copied
 		s.Dialog = ShareDialog
 		do(OpenDialog{ShareDialog})
@@ -227,13 +226,15 @@ func Update(s State, m Msg) (State, []Effect) {
 }
 
 // open replaces both documents.
-func (s *State) open(docs [2]Document, compare bool) {
+func (s *State) open(docs [2]Document, link Opened) {
+	s.Shared = Shared{Model: link.Model, Made: link.Made}
 	for i := range docs {
 		s.setDoc(i, docs[i])
+		s.Shared.Texts[i] = docs[i].Text
 	}
-	s.Shown, s.Compare = A, compare
-	if compare {
-		s.DetailTab = Differences
+	s.Shown, s.Compare, s.DetailTab = link.Shown, link.Compare, link.Tab
+	if s.Compare {
+		s.Select = NoSelection
 	} else {
 		s.leaveCompare()
 	}

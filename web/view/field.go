@@ -58,7 +58,7 @@ func (f *Field) control() app.UI {
 		app.Input().ID(r.ID).Type("text").Attr("inputmode", "decimal").Attr("autocomplete", "off").Attr("spellcheck", "false").
 			Aria("describedby", r.ID+"-error").Aria("invalid", boolText(r.Error != "")).Placeholder(r.Placeholder).
 			DataSet("field", r.Path).OnInput(f.onInput).OnBlur(f.onBlur).OnKeyDown(f.onKey),
-		app.Span().Class("unit").Text(r.Unit),
+		app.Span().Class("unit").Hidden(r.Value == "").Text(r.Unit),
 	)
 }
 

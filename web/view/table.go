@@ -224,11 +224,11 @@ func (v *Versions) Render() app.UI {
 			app.THead().Body(app.Tr().Body(
 				app.Th().Scope("col").Text("Framework version"), app.Th().Scope("col").Class("num").Text("Step time, ms"), app.Th().Scope("col").Class("num").Text("to BEFORE"),
 				app.Th().Scope("col").Class("num").Text("Param sync exposed, ms"), app.Th().Scope("col").Class("num").Text("Amax reductions"),
-				app.Th().Scope("col").Text("An all-gather overlaps the optimizer step"), app.Th().Scope("col").Text(""),
+				app.Th().Scope("col").Text("First all-gather runs beside Adam"), app.Th().Scope("col").Text(""),
 			)),
 			app.TBody().Body(rows...),
 		),
-		app.P().Class("dim note").Text("The shown configuration with framework.version set to each value; all numbers are simulated. The seed change is two changes, one in NeMo and one in Apex: either alone does not overlap the first all-gather."),
+		app.P().Class("dim note").Text("The shown configuration with framework.version set to each value, simulated. The change came in two parts, one in NeMo and one in Apex; the rows between BEFORE and AFTER have one part each."),
 	)
 }
 

@@ -91,8 +91,11 @@ func (t *Timeline) gutter() []app.UI {
 			continue
 		}
 		name := "lane"
-		if r.Kind == derive.RowHead {
+		switch r.Kind {
+		case derive.RowHead:
 			name = "lane head"
+		case derive.RowSync, derive.RowMessages:
+			name = "lane minor"
 		}
 		rows = append(rows, app.Div().Class(name).DataSet("css", css).Body(app.Text(r.Label), note))
 	}
