@@ -181,6 +181,9 @@ func (m *maker) notOverlapped(st *stage, t sched.TaskID) int {
 	var seen []bool
 	n := 0
 	for _, id := range m.bucketsOf(t) {
+		if int(id) >= len(in.Buckets) {
+			continue
+		}
 		for _, f := range in.Buckets[id].Fragments {
 			if !params[f.Param].NoOverlap {
 				continue

@@ -166,7 +166,7 @@ func (d *drawer) layer(st *stage, i sched.TaskID) int16 {
 }
 
 // link turns tasks that released others into spans. What is not drawn for want of length is seen
-// through; what ended before the drawn step is not drawn either, and ends the chain.
+// through; what is not drawn because it lies outside the step ends the chain.
 func (d *drawer) link() {
 	for n, t := range d.task {
 		by := int32(-1)
@@ -176,7 +176,11 @@ func (d *drawer) link() {
 				by = d.slot[t]
 			}
 		default:
-			for t = d.spans[t].By; t != sched.None && by < 0 && d.spans[t].End > d.from; t = d.spans[t].By {
+			t = d.spans[t].By
+			for t != sched.None && d.spans[t].Start == d.spans[t].End {
+				t = d.spans[t].By
+			}
+			if t != sched.None {
 				by = d.slot[t]
 			}
 		}

@@ -38,9 +38,9 @@ type Input struct {
 // StageInput is what one stage holds.
 type StageInput struct {
 	Model        *model.Stage
-	Params       []model.Param // as the layout set their flags; nil: the model's
-	Buckets      []bucket.Bucket
-	Sets         []int // per bucket: those that complete together share a number; nil: none do
+	Params       []model.Param   // as the layout set their flags; nil: the model's
+	Buckets      []bucket.Bucket // as the recording left them: lazy placement adds some
+	Sets         []int           // per bucket: those that complete together share a number; nil: none do
 	GradBuffers  []Buffer
 	ParamBuffers []Buffer
 }

@@ -236,6 +236,9 @@ func fates(r *Result, stage int, kind string) map[string]fate {
 		}
 		done = done[:0]
 		for _, id := range c.Buckets {
+			if int(id) >= len(st.Buckets) {
+				continue
+			}
 			for _, fr := range st.Buckets[id].Fragments {
 				part := partName(&st.Params[fr.Param])
 				if fr.InParam[0] < fr.InParam[1] && !slices.Contains(done, part) {
