@@ -93,8 +93,8 @@ func schedule(s *scenario.Scenario) step.Config {
 		Microbatches: s.Microbatches(),
 		Activation:   units.Elems(sequence * int64(s.Batch.Micro) * int64(s.Model.Hidden)),
 		DType:        activation,
-		BatchP2P:     s.Parallel.BatchP2P && !s.Parallel.OverlapP2P,
-		OverlapP2P:   s.Parallel.OverlapP2P,
+		BatchP2P:     s.Parallel.BatchP2P && !s.OverlapP2P(),
+		OverlapP2P:   s.OverlapP2P(),
 		GradSync:     s.Optimizer().GradSync,
 		WorldNorm:    !s.Plain() && s.Optim.ClipNorm > 0,
 	}

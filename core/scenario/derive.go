@@ -116,6 +116,9 @@ func (s *Scenario) StageLayers() int {
 // SequenceParallel reports whether sequence parallelism is in effect: NeMo turns it off when TP is 1.
 func (s *Scenario) SequenceParallel() bool { return s.Parallel.SequenceParallel && s.Parallel.TP > 1 }
 
+// OverlapP2P reports whether messages overlap: only with the interleaved schedule.
+func (s *Scenario) OverlapP2P() bool { return s.Parallel.OverlapP2P && s.Parallel.VP > 1 }
+
 // GradFusion reports whether weight gradients are added into the buckets by their GEMM.
 func (s *Scenario) GradFusion() bool { return s.Precision.GradFusion && s.Precision.O2 }
 

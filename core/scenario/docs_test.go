@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"distopt/core/units"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/configuration.md")
@@ -41,7 +43,7 @@ A text may have 256 KiB. What is simulated is limited too: %s buckets over all s
 %s fragments on one stage, %s layer passes and messages in the two simulated
 steps, %s parameters.
 `, "`${.hidden_size}`, `${multiply:4, ${.hidden_size}}`",
-		Count(MaxBuckets), Count(MaxFragments), Count(MaxTasks), Count(MaxParameters))
+		units.Count(MaxBuckets), units.Count(MaxFragments), units.Count(MaxTasks), units.Count(MaxParameters))
 	group := NumGroups
 	for i := range Fields {
 		f := &Fields[i]

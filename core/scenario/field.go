@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"distopt/core/units"
 )
 
 // Kind is the type of a field's value.
@@ -212,7 +214,7 @@ func (f *Field) Want() string {
 	var want string
 	switch f.Kind {
 	case Int:
-		want = "an integer from " + Count(int64(f.Min)) + " to " + Count(int64(f.Max))
+		want = "an integer from " + units.Count(int64(f.Min)) + " to " + units.Count(int64(f.Max))
 	case Float:
 		want = "a number from " + strconv.FormatFloat(f.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(f.Max, 'f', -1, 64)
 	case Bool:

@@ -98,9 +98,6 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	require.Equal(t, "1,234,567", Count(1234567))
-	require.Equal(t, "-12", Count(-12))
-	require.Equal(t, "-1,234", Count(-1234))
 	require.Equal(t, `"a\u202eb"`, Quote("a\u202eb"))
 	require.Equal(t, "a-b_c.d", Quote("a-b_c.d"))
 	require.Equal(t, `""`, Quote(""))

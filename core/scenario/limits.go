@@ -25,10 +25,10 @@ func (c *checker) limits() {
 	if n := s.Parameters(); n == 0 || n > MaxParameters {
 		got := "more than 2^62 parameters"
 		if n > 0 {
-			got = Count(n) + " parameters"
+			got = units.Count(n) + " parameters"
 		}
 		c.errs = append(c.errs, &FieldError{
-			Path: pathLayers, Got: got, Want: "at most " + Count(MaxParameters), Fix: "use fewer layers or smaller ones",
+			Path: pathLayers, Got: got, Want: "at most " + units.Count(MaxParameters), Fix: "use fewer layers or smaller ones",
 		})
 		return
 	}
@@ -49,7 +49,7 @@ func (c *checker) taskLimit() {
 		return
 	}
 	want := fmt.Sprintf("at most %s layer passes and messages in two steps, not %s (%s microbatches)",
-		Count(MaxTasks), Count(int64(tasks)), Count(int64(m)))
+		units.Count(MaxTasks), units.Count(int64(tasks)), units.Count(int64(m)))
 	fit := MaxTasks / (tasks / m)
 	if s.Parallel.VP > 1 {
 		fit = fit / s.Parallel.PP * s.Parallel.PP
@@ -75,9 +75,9 @@ func (c *checker) bucketLimits() {
 	want := ""
 	switch {
 	case buckets > MaxBuckets:
-		want = fmt.Sprintf("at most %s buckets over all stages, not %s", Count(MaxBuckets), Count(buckets))
+		want = fmt.Sprintf("at most %s buckets over all stages, not %s", units.Count(MaxBuckets), units.Count(buckets))
 	case fragments > MaxFragments:
-		want = fmt.Sprintf("at most %s fragments on one stage, not %s", Count(MaxFragments), Count(fragments))
+		want = fmt.Sprintf("at most %s fragments on one stage, not %s", units.Count(MaxFragments), units.Count(fragments))
 	default:
 		return
 	}

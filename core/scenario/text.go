@@ -55,19 +55,6 @@ func parseBool(text string) (b, ok bool) {
 	return false, false
 }
 
-// Count prints n with thousands separated.
-func Count(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
-}
-
 // Bounds of how much of a text is repeated in messages.
 const (
 	maxQuoted  = 60

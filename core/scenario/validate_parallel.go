@@ -1,6 +1,10 @@
 package scenario
 
-import "fmt"
+import (
+	"fmt"
+
+	"distopt/core/units"
+)
 
 // ranks checks that the job's ranks divide into copies of the model.
 func (c *checker) ranks() {
@@ -9,7 +13,7 @@ func (c *checker) ranks() {
 		return
 	}
 	if s.World() > maxRanks {
-		c.fail(pathNodes, fmt.Sprintf("at most %s ranks (num_nodes × devices)", Count(maxRanks)), edit(pathNodes, maxRanks/s.Hardware.Devices))
+		c.fail(pathNodes, fmt.Sprintf("at most %s ranks (num_nodes × devices)", units.Count(maxRanks)), edit(pathNodes, maxRanks/s.Hardware.Devices))
 		c.invalid[pathNodes] = true
 		return
 	}
@@ -27,7 +31,7 @@ func (c *checker) ranks() {
 		}
 	}
 	want := fmt.Sprintf("TP × CP × PP (%d × %d × %d) to divide the %s ranks of num_nodes × devices",
-		s.Parallel.TP, s.Parallel.CP, s.Parallel.PP, Count(int64(s.World())))
+		s.Parallel.TP, s.Parallel.CP, s.Parallel.PP, units.Count(int64(s.World())))
 	if model := float64(s.Parallel.TP) * float64(s.Parallel.CP) * float64(s.Parallel.PP); model <= maxRanks {
 		n := s.Parallel.TP * s.Parallel.CP * s.Parallel.PP
 		step := n / gcd(n, s.Hardware.Devices) // nodes that hold whole copies
