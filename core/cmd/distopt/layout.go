@@ -1,0 +1,171 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"distopt/core/eval"
+	"distopt/core/importer"
+	"distopt/core/oracle"
+	"distopt/core/scenario"
+)
+
+// layoutCase is a layout as a reference case: what was run, then what came out.
+type layoutCase struct {
+	Name string      `json:"name"`
+	Case caseOfStage `json:"case"`
+	*oracle.LayoutDocument
+}
+
+// caseOfStage says what was run, in the words of the reference cases.
+type caseOfStage struct {
+	Name      string         `json:"name"`
+	Kind      string         `json:"kind"`
+	NeMo      string         `json:"nemo,omitempty"`
+	Apex      string         `json:"apex"`
+	World     int            `json:"world"`
+	Redundant int            `json:"redundant,omitempty"`
+	Model     oracle.Model   `json:"model"`
+	Optim     map[string]any `json:"optim"`
+	Init      string         `json:"init,omitempty"`
+	Later     bool           `json:"later_vpp_buckets,omitempty"`
+}
+
+// manyRanks is the size of the data-parallel group up to which all its shards are listed.
+const manyRanks = 16
+
+// runLayout prints the buckets of a stage.
+func runLayout(e *env) error {
+	d, err := e.read(e.args.operands[0])
+	if err != nil {
+		return err
+	}
+	r, err := e.scenario(d)
+	if err != nil {
+		return err
+	}
+	s, stage := &r.Scenario, e.args.numbers["stage"]
+	if stage >= s.Parallel.PP {
+		return usageError{fmt.Sprintf("layout: -stage %d, want 0 to %d", stage, s.Parallel.PP-1)}
+	}
+	ranks, err := e.ranks(s.Process())
+	if err != nil {
+		return err
+	}
+	l, err := eval.Layout(s, stage)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.name(), err)
+	}
+	doc := oracle.DescribeLayout(l, ranks)
+	out := layoutCase{Name: s.Name, Case: stageCase(r, stage), LayoutDocument: doc}
+	if !s.Plain() {
+		doc.OptimizerArgs = constructorArgs(s, out.Case.Optim)
+	}
+	return e.json(out)
+}
+
+// ranks lists the ranks of the data-parallel group whose shards are asked for: without -rank all
+// of a small group, else first, second, middle and last.
+func (e *env) ranks(size int) ([]int, error) {
+	if e.args.set["rank"] {
+		rank := e.args.numbers["rank"]
+		if rank >= size {
+			return nil, usageError{fmt.Sprintf("layout: -rank %d, want 0 to %d", rank, size-1)}
+		}
+		return []int{rank}, nil
+	}
+	if size <= manyRanks {
+		ranks := make([]int, size)
+		for i := range ranks {
+			ranks[i] = i
+		}
+		return ranks, nil
+	}
+	return []int{0, 1, size / 2, size - 1}, nil
+}
+
+// stageCase describes a stage.
+func stageCase(r *importer.Reading, stage int) caseOfStage {
+	s := &r.Scenario
+	c := caseOfStage{
+		Name: s.Name, Kind: "nemo", NeMo: "before", Apex: "old", World: s.Process(), Optim: optimSection(r),
+		Later: s.Framework.Later.StageBuckets,
+		Model: oracle.Model{
+			Layers: int64(s.Model.Layers), Hidden: int64(s.Model.Hidden), FFN: int64(s.FFN()), Heads: int64(s.Model.Heads),
+			Groups: int64(s.QueryGroups()), KVChannels: int64(s.KVChannels()), Vocab: int64(s.PaddedVocab()),
+			Seq: int64(s.Model.SeqLength), Pos: s.Model.Position, Norm: "LayerNorm", Bias: s.Model.Bias, GLU: s.Gated(),
+			Share: s.Model.Tied, TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, PPRank: stage,
+			FP8: s.FP8Weights(), DType: s.ModelDType().String(),
+		},
+	}
+	if s.NewNeMo() {
+		c.NeMo = "after"
+	}
+	if s.NewApex() {
+		c.Apex = "new"
+	}
+	if s.RMSNorm() {
+		c.Model.Norm = "RMSNorm"
+	}
+	if s.Parallel.VP > 1 {
+		c.Model.VP = &s.Parallel.VP
+	}
+	if s.Plain() {
+		c.Kind, c.NeMo, c.Init = "apex", "", inits[s.Optim.Plain.Init]
+	}
+	if n := s.Redundant(); n > 1 {
+		c.Redundant = n
+	}
+	return c
+}
+
+// inits are the reference cases' words for the ways in which plain Apex places parameters.
+var inits = map[string]string{
+	scenario.InitLazy: "lazy_backward", scenario.InitExplicit: "init_params", scenario.InitReversed: "init_params_reversed",
+}
+
+// optimSection returns the fields of model.optim that the document gives, and the dtype of
+// gradients, which decides the size of a bucket.
+func optimSection(r *importer.Reading) map[string]any {
+	const section = "model.optim."
+	optim := map[string]any{"bucket_cap_mb": r.Scenario.Optim.BucketCapMB, "grad_sync_dtype": r.Scenario.Optimizer().GradSync.String()}
+	for _, k := range r.Keys {
+		if k.Status != importer.Used || len(k.Path) <= len(section) || k.Path[:len(section)] != section {
+			continue
+		}
+		f, ok := scenario.ByPath(k.Path)
+		if !ok || k.Value == scenario.Null {
+			continue
+		}
+		switch f.Kind {
+		case scenario.Choice:
+			optim[k.Path[len(section):]] = k.Value
+		default:
+			optim[k.Path[len(section):]] = json.RawMessage(k.Value)
+		}
+	}
+	if r.Scenario.Plain() {
+		delete(optim, "name")
+	}
+	return optim
+}
+
+// overridden are the arguments that NeMo computes whatever a document says.
+var overridden = []string{"param_sync_dtype", "store_params", "store_param_remainders"}
+
+// constructorArgs returns what NeMo passes to the constructor: the section, and its overrides.
+func constructorArgs(s *scenario.Scenario, optim map[string]any) map[string]any {
+	a := s.Optimizer()
+	args := map[string]any{"contiguous_grad_buffer": s.Optim.ContiguousGradBuffer}
+	for k, v := range optim {
+		if k != "name" && !slices.Contains(overridden, k) {
+			args[k] = v
+		}
+	}
+	args["dtype"], args["param_sync_dtype"], args["store_params"] = a.State.String(), a.ParamSync.String(), a.StoreParams
+	if a.StoreParamRemainders {
+		args["store_param_remainders"] = true
+	}
+	return args
+}
