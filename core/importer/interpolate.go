@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"distopt/core/scenario"
+	"distopt/core/units"
 )
 
 // Limits of interpolation: its depth, how many are evaluated, and the length of what they give.
@@ -184,7 +185,7 @@ func closing(text string, i int) int {
 // interpolation evaluates what stands between ${ and }.
 func (e *evaluator) interpolation(at *node, content string) (value, error) {
 	if e.evals++; e.evals > maxEvals {
-		return failEval("The document has more than %s interpolations.", scenario.Count(maxEvals))
+		return failEval("The document has more than %s interpolations.", units.Count(maxEvals))
 	}
 	if e.depth++; e.depth > maxEvalDepth {
 		e.depth--

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"distopt/core/scenario"
+	"distopt/core/units"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -433,7 +434,7 @@ func (r *reader) vocabulary() {
 			r.out.Scenario.Model.TokenizerVocab = size
 			for i := range r.out.Keys {
 				if k := &r.out.Keys[i]; k.Path == key {
-					k.Status, k.Value, k.Why = Used, scenario.Visible(r.text(key)), "a vocabulary of "+scenario.Count(int64(size))
+					k.Status, k.Value, k.Why = Used, scenario.Visible(r.text(key)), "a vocabulary of "+units.Count(int64(size))
 				}
 			}
 			return
@@ -441,7 +442,7 @@ func (r *reader) vocabulary() {
 	}
 	if n := r.at["model.tokenizer.library"]; n != nil {
 		d := r.diagnostic(Warning, n, path, fmt.Sprintf("The vocabulary is the tokenizer's, which is not known here; %s tokens are assumed.",
-			scenario.Count(int64(r.out.Scenario.Model.TokenizerVocab))))
+			units.Count(int64(r.out.Scenario.Model.TokenizerVocab))))
 		d.Fix = "set " + path
 		r.out.Diagnostics = append(r.out.Diagnostics, d)
 	}

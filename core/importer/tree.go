@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"distopt/core/scenario"
+	"distopt/core/units"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -79,7 +80,7 @@ func (b *treeBuilder) build(y, key *yaml.Node, parent *node, depth int, aliased 
 	case b.stop:
 		return nil
 	case b.count > MaxNodes:
-		b.refuse(place, fmt.Sprintf("The document holds more than %s values, aliases expanded.", scenario.Count(MaxNodes)))
+		b.refuse(place, fmt.Sprintf("The document holds more than %s values, aliases expanded.", units.Count(MaxNodes)))
 		return nil
 	case depth > MaxDepth:
 		b.refuse(place, fmt.Sprintf("The document is nested too deeply; at most %d levels are read.", MaxDepth))
@@ -151,7 +152,7 @@ func (b *treeBuilder) entries(n *node, depth int) {
 // merge adds the entries of from, a map or a list of maps, that n does not have.
 func (b *treeBuilder) merge(n *node, from *yaml.Node, seen map[string]*yaml.Node, depth int) {
 	if b.count++; b.count > MaxNodes || depth > MaxDepth {
-		b.refuse(from, fmt.Sprintf("The document holds more than %s values, merges expanded.", scenario.Count(MaxNodes)))
+		b.refuse(from, fmt.Sprintf("The document holds more than %s values, merges expanded.", units.Count(MaxNodes)))
 		return
 	}
 	place := from
