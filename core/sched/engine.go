@@ -79,6 +79,8 @@ type lane struct {
 	anchor    Time  // when remaining held
 	remaining int64 // work left, in 1/FullSpeed ns
 	after     Time  // head cannot start before
+	latest    Time  // end of the dependency of head that ended last so far,
+	latestBy  TaskID
 	rate      uint32
 	class     Class
 	running   TaskID
@@ -198,8 +200,8 @@ func (e *Engine) wait(dev *device, b int, t TaskID) {
 	e.waiter[t] = i + 1
 }
 
-// ready reports whether the ends of all dependencies of the lane's head are known, and raises
-// after to the latest of them; if not, the lane now waits for the first that is not.
+// ready reports whether the ends of all dependencies of the lane's head are known, and finds the
+// latest; if not, the lane now waits for the first that is not.
 func (e *Engine) ready(dev *device, b int, l *lane, t *Task) bool {
 	for ; l.dep < t.Deps[1]; l.dep++ {
 		x := e.deps[l.dep]
@@ -208,9 +210,17 @@ func (e *Engine) ready(dev *device, b int, l *lane, t *Task) bool {
 			e.wait(dev, b, x)
 			return false
 		}
-		l.after = max(l.after, end)
+		if end > l.latest {
+			l.latest, l.latestBy = end, x
+		}
 	}
+	l.after = max(l.after, l.latest)
 	return true
+}
+
+// front makes i the head of a lane, from which nothing is known but when it may start.
+func (l *lane) front(i TaskID, t *Task, after Time) {
+	l.head, l.dep, l.after, l.latest = i, t.Deps[0], after, 0
 }
 
 // try starts the head of lane b if nothing holds it back; otherwise it arranges to be called
@@ -245,12 +255,9 @@ func (e *Engine) start(dev *device, b int, now Time) {
 	s := &e.spans[i]
 	launched, prev, host := s.Start, s.By, TaskID(notEnded-1-s.End)
 
-	var latest Time
-	by, cause := TaskID(None), ByStart
-	for _, x := range e.deps[t.Deps[0]:t.Deps[1]] {
-		if end := e.spans[x].End; end > latest {
-			latest, by, cause = end, x, ByData
-		}
+	latest, by, cause := l.latest, TaskID(None), ByStart
+	if latest > 0 {
+		by, cause = l.latestBy, ByData
 	}
 	if x := l.before; x != None {
 		if end := e.spans[x].End; end > latest {
@@ -269,7 +276,7 @@ func (e *Engine) start(dev *device, b int, now Time) {
 
 	l.head = e.next[i]
 	if l.head != None {
-		l.dep, l.after = e.tasks[l.head].Deps[0], e.spans[l.head].Start
+		l.front(l.head, &e.tasks[l.head], e.spans[l.head].Start)
 	}
 	l.running = i
 	l.class = t.Class

@@ -107,7 +107,7 @@ func TestRunRefusesBrokenPrograms(t *testing.T) {
 		{"task 0: message 0, which it lists already", func(b *builder) { b.list(0, 0, 0) }},
 		{"task 1: message 0, which is from task 0 to task -1", func(b *builder) { b.Messages[0].To = None }},
 		{"rate of class 1 beside 000010: got 65537, want 1 to 65536 or 0", func(b *builder) { b.Rates = new(Rates); b.Rates[1][2] = FullSpeed + 1 }},
-		{"program: its tasks alone may take", func(b *builder) {
+		{"program: its tasks may take", func(b *builder) {
 			b.Rates = new(Rates)
 			b.Rates[0][0] = 1
 			b.Tasks[0].Work, b.Tasks[1].Work = 1<<46-1, 1<<46-1

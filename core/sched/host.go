@@ -18,7 +18,7 @@ func (e *Engine) host(dev *device, now Time) {
 				e.issue(dev, i, t)
 				continue
 			}
-			l.head, l.dep = i, t.Deps[0]
+			l.front(i, t, 0)
 			e.spans[i] = Span{Start: dev.hostTime, End: notEnded, By: dev.hostTask, Cause: ByHost}
 			if dev.hostTask == None && dev.hostTime == 0 {
 				e.spans[i].Cause = ByStart
@@ -31,10 +31,8 @@ func (e *Engine) host(dev *device, now Time) {
 		}
 		s := &e.spans[i]
 		begin := s.Start
-		for _, x := range e.deps[t.Deps[0]:t.Deps[1]] {
-			if end := e.spans[x].End; end > begin {
-				begin, s.By, s.Cause = end, x, ByData
-			}
+		if l.latest > begin {
+			begin, s.By, s.Cause = l.latest, l.latestBy, ByData
 		}
 		if t.Drain && dev.lastEnd > begin {
 			begin, s.By, s.Cause = dev.lastEnd, dev.lastEnded, ByData
@@ -64,7 +62,7 @@ func (e *Engine) issue(dev *device, i TaskID, t *Task) {
 	if l.head != None {
 		e.next[l.tail] = i
 	} else {
-		l.head, l.dep, l.after = i, t.Deps[0], s.Start
+		l.front(i, t, s.Start)
 		dev.check |= 1 << (lane - dev.first)
 	}
 	l.tail = i

@@ -84,12 +84,15 @@ func (e *Engine) loadTasks() error {
 	if uint64(p.Latency) >= uint64(maxTime) {
 		return fmt.Errorf("latency: got %d ns, want 0 to %d", p.Latency, maxTime-1)
 	}
+	total, err := e.loadMessages()
+	if err != nil {
+		return err
+	}
 	e.next = grow(e.next, len(p.Tasks))
 	e.waiter = grow(e.waiter, len(p.Tasks))
 	clear(e.waiter)
 	e.last = grow(e.last, p.Comms)
 	e.forgetComms()
-	var total Time
 	for i := len(p.Tasks) - 1; i >= 0; i-- {
 		t := &p.Tasks[i]
 		if uint(t.Stream) >= uint(len(p.Streams)) ||
@@ -107,7 +110,12 @@ func (e *Engine) loadTasks() error {
 			e.last[t.Comm] = TaskID(device)
 		}
 		if total += t.Work*slow + t.Launch + p.Latency; total >= maxTotal {
-			return fmt.Errorf("program: its tasks alone may take %d ns, want less than %d", total, maxTotal)
+			return fmt.Errorf("program: its tasks may take %d ns, want less than %d", total, maxTotal)
+		}
+		if t.Messages[0] < t.Messages[1] {
+			if err := e.listMessages(i, t); err != nil {
+				return err
+			}
 		}
 		d := &e.devices[device]
 		e.next[i] = d.next
@@ -115,12 +123,15 @@ func (e *Engine) loadTasks() error {
 		e.spans[i].End = notEnded
 	}
 	e.forgetComms()
+	for i := range e.meets {
+		e.meets[i] = noSide
+	}
 	for i, t := range p.Deps {
 		if uint(t) >= uint(len(p.Tasks)) {
 			return fmt.Errorf("dependency %d: got task %d, want 0 to %d", i, t, len(p.Tasks)-1)
 		}
 	}
-	return e.loadMessages(total)
+	return nil
 }
 
 func (e *Engine) forgetComms() {
@@ -129,50 +140,48 @@ func (e *Engine) forgetComms() {
 	}
 }
 
-// loadMessages checks that each side of a message lists it once and nobody else does.
-func (e *Engine) loadMessages(total Time) error {
+// loadMessages checks the messages and returns how long they take in all.
+func (e *Engine) loadMessages() (Time, error) {
 	p := e.p
+	var total Time
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		if uint64(m.Work) >= uint64(maxTime) || m.From == m.To ||
 			m.From < None || int(m.From) >= len(p.Tasks) || m.To < None || int(m.To) >= len(p.Tasks) {
-			return fmt.Errorf("message %d: %d ns from task %d to task %d, want 0 to %d ns between two tasks of %d (or %d: unknown)",
+			return 0, fmt.Errorf("message %d: %d ns from task %d to task %d, want 0 to %d ns between two tasks of %d (or %d: unknown)",
 				i, m.Work, m.From, m.To, maxTime-1, len(p.Tasks), None)
 		}
 		if total += m.Work; total >= maxTotal {
-			return fmt.Errorf("program: it may take %d ns, want less than %d", total, maxTotal)
+			return 0, fmt.Errorf("program: its messages alone may take %d ns, want less than %d", total, maxTotal)
 		}
 		e.meets[i] = noSide
 	}
-	// During the check meets counts the sides that have listed a message, as they do in a run.
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		if t.Messages[0] == t.Messages[1] {
-			continue
-		}
-		if int(t.Stream) < p.Devices {
-			return p.taskError(i)
-		}
-		for _, m := range p.Parts[t.Messages[0]:t.Messages[1]] {
-			if uint(m) >= uint(len(p.Messages)) {
-				return fmt.Errorf("task %d: message %d, want 0 to %d", i, m, len(p.Messages)-1)
-			}
-			mine := fromOnly
-			if p.Messages[m].To == TaskID(i) {
-				mine = toOnly
-			} else if p.Messages[m].From != TaskID(i) {
-				return fmt.Errorf("task %d: message %d, which is from task %d to task %d", i, m, p.Messages[m].From, p.Messages[m].To)
-			}
-			if seen := e.meets[m]; seen == mine || seen == bothSides {
-				return fmt.Errorf("task %d: message %d, which it lists already", i, m)
-			} else if seen != noSide {
-				mine = bothSides
-			}
-			e.meets[m] = mine
-		}
+	return total, nil
+}
+
+// listMessages checks that each side of a message lists it once and nobody else does. Until all
+// tasks are loaded meets counts the sides that have listed a message, as it does in a run.
+func (e *Engine) listMessages(i int, t *Task) error {
+	p := e.p
+	if int(t.Stream) < p.Devices {
+		return p.taskError(i)
 	}
-	for i := range e.meets {
-		e.meets[i] = noSide
+	for _, m := range p.Parts[t.Messages[0]:t.Messages[1]] {
+		if uint(m) >= uint(len(p.Messages)) {
+			return fmt.Errorf("task %d: message %d, want 0 to %d", i, m, len(p.Messages)-1)
+		}
+		mine := fromOnly
+		if p.Messages[m].To == TaskID(i) {
+			mine = toOnly
+		} else if p.Messages[m].From != TaskID(i) {
+			return fmt.Errorf("task %d: message %d, which is from task %d to task %d", i, m, p.Messages[m].From, p.Messages[m].To)
+		}
+		if seen := e.meets[m]; seen == mine || seen == bothSides {
+			return fmt.Errorf("task %d: message %d, which it lists already", i, m)
+		} else if seen != noSide {
+			mine = bothSides
+		}
+		e.meets[m] = mine
 	}
 	return nil
 }
