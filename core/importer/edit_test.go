@@ -200,7 +200,8 @@ func TestSetFieldProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n, text := range corpus(t) {
 		before := Read(text)
-		for i := range scenario.Fields {
+		every := 1 + len(text)/1500 // long texts with fewer fields each, all fields over all texts
+		for i := n % every; i < len(scenario.Fields); i += every {
 			f := &scenario.Fields[i]
 			if f.Path == "model.optim.name" { // changes which keys count
 				continue

@@ -250,6 +250,9 @@ func (r *reader) field(n *node, f *scenario.Field) {
 	if f.Path == "model.optim.name" && r.out.Scenario.Plain() {
 		k.Why = "Apex by itself"
 	}
+	if !f.Applies(&r.out.Scenario) {
+		k = Key{Status: NoEffect, Why: "NeMo decides this by itself"}
+	}
 	r.key(n, f.Path, k)
 }
 

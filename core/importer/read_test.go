@@ -40,6 +40,8 @@ func TestDiagnostics(t *testing.T) {
 			"8:3-16 warning: model.bucket_cap_mb: model.bucket_cap_mb is not a key and is ignored. Did you mean model.optim.bucket_cap_mb?"},
 		{"path as a key", whole + "  optim.bucket_cap_mb: 5\n",
 			"8:3-22 warning: model.optim.bucket_cap_mb: model.optim.bucket_cap_mb is not a key and is ignored. Did you mean model.optim.bucket_cap_mb?"},
+		{"said elsewhere", whole + "hardware:\n  gpus_per_node: 4\n",
+			"9:3-16 warning: hardware.gpus_per_node: hardware.gpus_per_node is not a key and is ignored. Did you mean trainer.devices?"},
 		{"unknown section", whole + "zzz:\n  a: 1\n  b: 2\n", "8:1-4 warning: zzz: zzz is not a key and is ignored."},
 		{"wrong type", whole + "  num_layers: many # all\n",
 			"8:15-19 error: model.num_layers: got many, want an integer from 1 to 10,000; use an integer from 1 to 10,000"},
@@ -257,6 +259,16 @@ func TestPlainApexDefaults(t *testing.T) {
 	require.True(t, r.Scenario.Plain())
 	require.False(t, r.Scenario.Optim.ContiguousGradBuffer)
 	require.Equal(t, 5.0, r.Scenario.Optim.BucketCapMB)
+}
+
+// What NeMo computes is listed as such when a document gives it.
+func TestComputedByNeMo(t *testing.T) {
+	r := Read(whole + "  optim:\n    store_params: False\n")
+	k := r.Keys[len(r.Keys)-1]
+	require.Equal(t, "model.optim.store_params", k.Path)
+	require.Equal(t, NoEffect, k.Status)
+	require.True(t, r.OK())
+	require.Equal(t, Info, r.Diagnostics[0].Severity)
 }
 
 func TestForeign(t *testing.T) {

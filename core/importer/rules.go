@@ -118,6 +118,12 @@ const (
 	ownKeys = `name run.name model.data.seq_length model.tokenizer.library model.tokenizer.type model.tokenizer.model`
 )
 
+// elsewhere are keys that one might look for under hardware.
+var elsewhere = map[string]string{
+	"hardware.nodes": "trainer.num_nodes", "hardware.num_nodes": "trainer.num_nodes",
+	"hardware.gpus_per_node": "trainer.devices", "hardware.devices": "trainer.devices", "hardware.gpus": "trainer.devices",
+}
+
 // known indexes all that is known of paths.
 var known = indexKnown()
 
@@ -186,6 +192,9 @@ func (k *knownPaths) nearest(path string) string {
 	section, name := "", path
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
 		section, name = path[:i+1], path[i+1:]
+	}
+	if there := elsewhere[path]; there != "" {
+		return there
 	}
 	if full := k.full[name]; full != "" && full != path {
 		return full

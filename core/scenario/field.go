@@ -69,6 +69,7 @@ type Field struct {
 	Help         string
 	Group        Group
 	Rare         bool   // behind "More"
+	PlainOnly    bool   // only apex_distributed_fused_adam reads it
 	Source       string // where the key comes from
 
 	// at returns a *int, *float64, *bool or *string into s.
@@ -93,6 +94,9 @@ func indexFields() map[string]int {
 	}
 	return index
 }
+
+// Applies reports whether the field has any effect with the optimizer that s names.
+func (f *Field) Applies(s *Scenario) bool { return !f.PlainOnly || s.Plain() }
 
 // Get returns the value as text: "null" for an Optional field that is not given.
 func (f *Field) Get(s *Scenario) string {

@@ -122,17 +122,17 @@ var optimFields = []Field{
 	{
 		Path: pathParamSync, Label: "Param sync dtype", Kind: Choice, Choices: dtypeChoices, Aliases: dtypeAliases, Default: Null, Optional: true, Null: "dtype",
 		Help:  "Of the all-gather, with plain Apex. NeMo takes the model's dtype.",
-		Group: GroupOptimizer, Rare: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.ParamSync },
+		Group: GroupOptimizer, Rare: true, PlainOnly: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.ParamSync },
 	},
 	{
 		Path: pathStore, Label: "Store main parameters", Kind: Bool, Default: "true",
 		Help:  "Shards hold main parameters in the state dtype, with plain Apex.",
-		Group: GroupOptimizer, Rare: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParams },
+		Group: GroupOptimizer, Rare: true, PlainOnly: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParams },
 	},
 	{
 		Path: pathRemainders, Label: "Store remainders", Kind: Bool, Default: "false",
 		Help:  "Shards hold the low 16 bits of main parameters whose high 16 bits are the bf16 parameters, with plain Apex.",
-		Group: GroupOptimizer, Rare: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParamRemainders },
+		Group: GroupOptimizer, Rare: true, PlainOnly: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParamRemainders },
 	},
 }
 
@@ -176,11 +176,11 @@ var jobFields = []Field{
 	{
 		Path: pathInit, Label: "Placement", Kind: Choice, Choices: []string{InitLazy, InitExplicit, InitReversed}, Default: InitLazy,
 		Help:  "Plain Apex: parameters are placed in buckets as their first gradients arrive (lazy), or before by init_params in the optimizer's order or the reverse.",
-		Group: GroupSimulation, Rare: true, Source: ours, at: func(s *Scenario) any { return &s.Optim.Plain.Init },
+		Group: GroupSimulation, Rare: true, PlainOnly: true, Source: ours, at: func(s *Scenario) any { return &s.Optim.Plain.Init },
 	},
 	{
 		Path: pathDistributed, Label: "Distributed size", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: Null, Optional: true, Null: "the data-parallel size",
 		Help:  "Plain Apex: ranks that share the optimizer state (distributed_process_group); the rest hold copies of it.",
-		Group: GroupSimulation, Rare: true, Source: ours, at: func(s *Scenario) any { return &s.Optim.Plain.DistributedSize },
+		Group: GroupSimulation, Rare: true, PlainOnly: true, Source: ours, at: func(s *Scenario) any { return &s.Optim.Plain.DistributedSize },
 	},
 }

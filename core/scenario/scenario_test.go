@@ -237,7 +237,7 @@ func random(rng *rand.Rand) Scenario {
 // Whatever is wrong, doing what the first error says leads to a valid scenario in a few steps.
 func TestEditsMend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 3000 {
+	for range 1000 {
 		s := random(rng)
 		start := s
 		var trail []string

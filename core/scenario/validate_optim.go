@@ -18,12 +18,9 @@ func (c *checker) optimizer() {
 	if c.usable(pathScaled) && o.WithScaledStates {
 		c.scaledStates()
 	}
-	if !s.Plain() {
-		for _, path := range []string{pathParamSync, pathStore, pathRemainders, pathInit, pathDistributed} {
-			f, _ := ByPath(path)
-			if c.usable(path) && f.Get(s) != f.Default {
-				c.note(path, "No effect: NeMo decides this by itself. It is for apex_distributed_fused_adam.")
-			}
+	for i := range Fields {
+		if f := &Fields[i]; !f.Applies(s) && c.usable(f.Path) && f.Get(s) != f.Default {
+			c.note(f.Path, "No effect: NeMo decides this by itself. It is for apex_distributed_fused_adam.")
 		}
 	}
 }

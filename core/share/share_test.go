@@ -238,7 +238,7 @@ func TestBounds(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.Error(t, err, "%d", i)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20), "%d", i)
-		require.Less(t, took, 500*time.Millisecond, "%d: ten times the bound, for a busy machine", i)
+		require.Less(t, took, 5*time.Second, "%d: a hundred times the bound, for a busy machine", i)
 	}
 }
 
