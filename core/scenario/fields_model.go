@@ -9,6 +9,8 @@ const (
 	maxVocab  = 1 << 27
 	maxRanks  = 1 << 20
 	maxBatch  = 1 << 30
+	maxStages = 1 << 10
+	maxChunks = 1 << 7
 )
 
 var modelFields = []Field{
@@ -112,12 +114,12 @@ var batchFields = []Field{
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.TP },
 	},
 	{
-		Path: pathPP, Label: "Pipeline stages", Kind: Int, Unit: "stages", Min: 1, Max: maxLayers, Default: "1",
+		Path: pathPP, Label: "Pipeline stages", Kind: Int, Unit: "stages", Min: 1, Max: maxStages, Default: "1",
 		Help:  "Groups of consecutive layers, each on its own ranks (PP).",
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.PP },
 	},
 	{
-		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxLayers, Default: Null, Optional: true, Null: "one, not interleaved",
+		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxChunks, Default: Null, Optional: true, Null: "one, not interleaved",
 		Help:  "Interleaved schedule: groups of layers on each stage (VP). Megatron-core asks for more than two stages.",
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.VP },
 	},

@@ -14,6 +14,7 @@ const (
 	MaxFragments  = apex.MaxFragments // on one stage
 	MaxTasks      = 2_000_000         // layer passes and messages of both simulated steps
 	MaxParameters = 100_000_000_000_000
+	MaxLayers     = 6_000 // on one stage
 )
 
 // limits checks sizes that follow from several fields.
@@ -33,6 +34,10 @@ func (c *checker) limits() {
 		return
 	}
 	if !c.usable(pathPP, pathVP, pathNodes, pathDevices, pathCP, pathCap, pathGradSync, pathState) || s.StageLayers() == 0 || s.Redundant() == 0 {
+		return
+	}
+	if s.StageLayers() > MaxLayers {
+		c.fail(pathLayers, fmt.Sprintf("at most %s layers on each of %d stages", units.Count(MaxLayers), s.Parallel.PP), edit(pathLayers, MaxLayers*s.Parallel.PP))
 		return
 	}
 	c.bucketLimits()
