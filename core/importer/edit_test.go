@@ -157,7 +157,7 @@ func corpus(t testing.TB) []string {
 func someValue(f *scenario.Field, rng *rand.Rand) string {
 	switch f.Kind {
 	case scenario.Int:
-		return strconv.Itoa(int(f.Min) + rng.IntN(1000))
+		return strconv.Itoa(int(f.Min) + rng.IntN(min(1000, int(f.Max))))
 	case scenario.Float:
 		return strconv.FormatFloat(float64(1+rng.IntN(1000))/8, 'f', -1, 64)
 	case scenario.Bool:
