@@ -11,10 +11,11 @@ import (
 	"distopt/core/scenario"
 )
 
-// layoutCase is a layout as a reference case: what was run, then what came out.
+// layoutCase is a layout as a reference case: what was run, then what came out. No case tells in
+// which order a step's own hooks place parameters, so a layout that is made lazily has none.
 type layoutCase struct {
-	Name string      `json:"name"`
-	Case caseOfStage `json:"case"`
+	Name string       `json:"name"`
+	Case *caseOfStage `json:"case,omitempty"`
 	*oracle.LayoutDocument
 }
 
@@ -58,9 +59,11 @@ func runLayout(e *env) error {
 		return fmt.Errorf("%s: %w", d.name(), err)
 	}
 	doc := oracle.DescribeLayout(l, ranks)
-	out := layoutCase{Name: s.Name, Case: stageCase(r, stage), LayoutDocument: doc}
-	if !s.Plain() {
-		doc.OptimizerArgs = constructorArgs(s, out.Case.Optim)
+	out := layoutCase{Name: s.Name, LayoutDocument: doc}
+	if c := stageCase(r, stage); !s.Plain() {
+		out.Case, doc.OptimizerArgs = &c, constructorArgs(s, c.Optim)
+	} else if c.Init != "" {
+		out.Case = &c
 	}
 	return e.json(out)
 }
@@ -120,10 +123,9 @@ func stageCase(r *importer.Reading, stage int) caseOfStage {
 	return c
 }
 
-// inits are the reference cases' words for the ways in which plain Apex places parameters.
-var inits = map[string]string{
-	scenario.InitLazy: "lazy_backward", scenario.InitExplicit: "init_params", scenario.InitReversed: "init_params_reversed",
-}
+// inits are the reference cases' words for the ways in which plain Apex places parameters before
+// the first step.
+var inits = map[string]string{scenario.InitExplicit: "init_params", scenario.InitReversed: "init_params_reversed"}
 
 // optimSection returns the fields of model.optim that the document gives, and the dtype of
 // gradients, which decides the size of a bucket.
