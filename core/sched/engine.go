@@ -23,6 +23,7 @@ type Engine struct {
 	spans []Span
 	meets []Time
 	done  int
+	err   error // what a task's messages are wrong in
 
 	devices []device
 	lanes   []lane
@@ -48,10 +49,9 @@ const notEnded Time = -1
 
 // Values of meets before a message starts.
 const (
-	noSide    Time = -1
-	fromOnly  Time = -2 // the other side has not begun
-	toOnly    Time = -3
-	bothSides Time = -4 // only while a program is checked
+	noSide   Time = -1
+	fromOnly Time = -2 // the other side has not begun
+	toOnly   Time = -3
 )
 
 // device is a device during a run. Sets of lanes are bit masks over its own lanes; lane 0 is its
@@ -111,6 +111,9 @@ func (e *Engine) Run(p *Program, spans []Span, meets []Time) error {
 			break
 		}
 		e.visit(first.device, first.at)
+		if e.err != nil {
+			return e.err
+		}
 		if e.done >= report && e.Progress != nil {
 			report = e.done + every
 			if !e.Progress(e.done, len(p.Tasks)) {

@@ -103,7 +103,7 @@ func TestRunRefusesBrokenPrograms(t *testing.T) {
 		{"message 0: -1 ns from task 0 to task 1", func(b *builder) { b.Messages[0].Work = -1 }},
 		{"message 0: 1 ns from task 0 to task 0", func(b *builder) { b.Messages[0].To = 0 }},
 		{"message 0: 1 ns from task 0 to task 4", func(b *builder) { b.Messages[0].To = 4 }},
-		{"task 0: message 1, want 0 to 0", func(b *builder) { b.Parts[0] = 1 }},
+		{"part 0: got message 1, want 0 to 0", func(b *builder) { b.Parts[0] = 1 }},
 		{"task 0: message 0, which it lists already", func(b *builder) { b.list(0, 0, 0) }},
 		{"task 1: message 0, which is from task 0 to task -1", func(b *builder) { b.Messages[0].To = None }},
 		{"rate of class 1 beside 000010: got 65537, want 1 to 65536 or 0", func(b *builder) { b.Rates = new(Rates); b.Rates[1][2] = FullSpeed + 1 }},

@@ -1,5 +1,7 @@
 package sched
 
+import "fmt"
+
 // meet starts the messages of exchange i, which begins now on lane l, as far as their other sides
 // have begun.
 func (e *Engine) meet(i TaskID, l *lane, now Time) {
@@ -9,15 +11,21 @@ func (e *Engine) meet(i TaskID, l *lane, now Time) {
 		other, mine := msg.To, fromOnly
 		if other == i {
 			other, mine = msg.From, toOnly
+		} else if msg.From != i {
+			e.err = fmt.Errorf("task %d: message %d, which is from task %d to task %d", i, m, msg.From, msg.To)
+			return
 		}
-		switch {
+		switch met := &e.meets[m]; {
+		case *met == mine || *met >= 0:
+			e.err = fmt.Errorf("task %d: message %d, which it lists already", i, m)
+			return
 		case other == None:
-			e.meets[m] = now
-		case e.meets[m] == noSide:
-			e.meets[m] = mine
+			*met = now
+		case *met == noSide:
+			*met = mine
 			l.messages++
 		default:
-			e.meets[m] = now
+			*met = now
 			e.met(other)
 		}
 	}

@@ -22,7 +22,7 @@ func (e *Engine) load(p *Program, spans []Span, meets []Time) error {
 		return fmt.Errorf("meets: got %d, want %d, one for each message", len(meets), len(p.Messages))
 	}
 	e.p, e.tasks, e.deps = p, p.Tasks, p.Deps
-	e.spans, e.meets, e.done = spans, meets, 0
+	e.spans, e.meets, e.done, e.err = spans, meets, 0, nil
 	if err := e.loadDevices(); err != nil {
 		return err
 	}
@@ -99,7 +99,8 @@ func (e *Engine) loadTasks() error {
 			uint64(t.Work) >= uint64(maxTime) || uint64(t.Launch) >= uint64(maxTime) ||
 			t.Class >= NumClasses || t.Comm < None || int(t.Comm) >= p.Comms ||
 			!within(t.Deps, len(p.Deps)) || !within(t.Messages, len(p.Parts)) ||
-			t.Drain && int(t.Stream) >= p.Devices {
+			t.Drain && int(t.Stream) >= p.Devices ||
+			t.Messages[0] < t.Messages[1] && int(t.Stream) < p.Devices {
 			return p.taskError(i)
 		}
 		device := p.Streams[t.Stream].Device
@@ -112,23 +113,20 @@ func (e *Engine) loadTasks() error {
 		if total += t.Work*slow + t.Launch + p.Latency; total >= maxTotal {
 			return fmt.Errorf("program: its tasks may take %d ns, want less than %d", total, maxTotal)
 		}
-		if t.Messages[0] < t.Messages[1] {
-			if err := e.listMessages(i, t); err != nil {
-				return err
-			}
-		}
 		d := &e.devices[device]
 		e.next[i] = d.next
 		d.next = TaskID(i)
 		e.spans[i].End = notEnded
 	}
 	e.forgetComms()
-	for i := range e.meets {
-		e.meets[i] = noSide
-	}
 	for i, t := range p.Deps {
 		if uint(t) >= uint(len(p.Tasks)) {
 			return fmt.Errorf("dependency %d: got task %d, want 0 to %d", i, t, len(p.Tasks)-1)
+		}
+	}
+	for i, m := range p.Parts {
+		if uint(m) >= uint(len(p.Messages)) {
+			return fmt.Errorf("part %d: got message %d, want 0 to %d", i, m, len(p.Messages)-1)
 		}
 	}
 	return nil
@@ -140,7 +138,8 @@ func (e *Engine) forgetComms() {
 	}
 }
 
-// loadMessages checks the messages and returns how long they take in all.
+// loadMessages checks the messages and returns how long they take in all. Who lists them is checked
+// in meet.
 func (e *Engine) loadMessages() (Time, error) {
 	p := e.p
 	var total Time
@@ -157,33 +156,6 @@ func (e *Engine) loadMessages() (Time, error) {
 		e.meets[i] = noSide
 	}
 	return total, nil
-}
-
-// listMessages checks that each side of a message lists it once and nobody else does. Until all
-// tasks are loaded meets counts the sides that have listed a message, as it does in a run.
-func (e *Engine) listMessages(i int, t *Task) error {
-	p := e.p
-	if int(t.Stream) < p.Devices {
-		return p.taskError(i)
-	}
-	for _, m := range p.Parts[t.Messages[0]:t.Messages[1]] {
-		if uint(m) >= uint(len(p.Messages)) {
-			return fmt.Errorf("task %d: message %d, want 0 to %d", i, m, len(p.Messages)-1)
-		}
-		mine := fromOnly
-		if p.Messages[m].To == TaskID(i) {
-			mine = toOnly
-		} else if p.Messages[m].From != TaskID(i) {
-			return fmt.Errorf("task %d: message %d, which is from task %d to task %d", i, m, p.Messages[m].From, p.Messages[m].To)
-		}
-		if seen := e.meets[m]; seen == mine || seen == bothSides {
-			return fmt.Errorf("task %d: message %d, which it lists already", i, m)
-		} else if seen != noSide {
-			mine = bothSides
-		}
-		e.meets[m] = mine
-	}
-	return nil
 }
 
 // slowest returns by what factor the slowest rate of r may stretch work, rounded up.
