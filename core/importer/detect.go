@@ -43,7 +43,7 @@ func detect(src *source, y *yaml.Node) (Kind, Diagnostic, bool) {
 		return kind, Diagnostic{Line: line, Col: col, EndCol: end,
 			Message: "This is " + what + ". Such files are not imported yet; NeMo YAML is."}, true
 	}
-	if kindOf(y) == yaml.MappingNode {
+	if y != nil && y.Kind == yaml.MappingNode {
 		keys := make(map[string]*yaml.Node, len(y.Content)/2)
 		flags := 0
 		for i := 0; i+1 < len(y.Content); i += 2 {

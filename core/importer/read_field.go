@@ -1,0 +1,135 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	"distopt/core/scenario"
+)
+
+// field reads a field's value.
+func (r *reader) field(n *node, f *scenario.Field) {
+	r.at[f.Path] = n
+	if r.mcore && known.apex[f.Path] {
+		r.key(n, f.Path, Key{Status: NoEffect, Why: mcoreOptim + " does not read it"})
+		return
+	}
+	v, err := r.eval.eval(n)
+	if err != nil {
+		r.report(Error, n, f.Path, err.Error())
+		r.reject(n, f)
+		return
+	}
+	if v.kind == aSection {
+		what := "a list"
+		if v.node.isMap() {
+			what = "a section"
+		}
+		r.report(Error, n, f.Path, "got "+what+", want "+f.Want())
+		r.reject(n, f)
+		return
+	}
+	if wrong := f.Set(&r.out.Scenario, v.text); wrong != nil {
+		if f.Path == "model.optim.name" {
+			wrong = otherOptimizer(wrong, v.text)
+		}
+		r.reportField(n, wrong)
+		r.reject(n, f)
+		return
+	}
+	k := Key{Status: Used, Value: f.Get(&r.out.Scenario)}
+	if v.source != "" {
+		k.Why = v.source
+	}
+	if f.Path == "model.optim.name" && r.out.Scenario.Plain() {
+		k.Why = "Apex by itself"
+	}
+	if !f.Applies(&r.out.Scenario) {
+		k = Key{Status: NoEffect, Why: "NeMo decides this by itself"}
+	}
+	r.key(n, f.Path, k)
+}
+
+func (r *reader) reject(n *node, f *scenario.Field) {
+	r.invalid = append(r.invalid, f.Path)
+	r.key(n, f.Path, Key{Status: Unsupported, Why: "its value could not be used"})
+}
+
+// otherOptimizer says of an optimizer that is not simulated that it is not.
+func otherOptimizer(e *scenario.FieldError, name string) *scenario.FieldError {
+	switch name {
+	case mcoreOptim:
+		e.Want = "distributed_fused_adam: Megatron-core's optimizer is not simulated yet, and its buckets differ"
+	default:
+		e.Want = "distributed_fused_adam: no other optimizer is simulated yet"
+	}
+	e.Edits = []scenario.Edit{{Path: e.Path, Value: scenario.NeMoAdam}}
+	e.Fix = "set " + e.Path + " to " + scenario.NeMoAdam + " to simulate Apex's with this model"
+	return e
+}
+
+// assumption compares a key with the one value that is simulated.
+func (r *reader) assumption(n *node, a *assumption) {
+	r.at[a.path] = n
+	v, err := r.eval.eval(n)
+	same := err == nil && (v.kind == aNull || sameValue(v.text, a.value))
+	switch {
+	case err != nil && a.severity == Error:
+		r.report(Error, n, a.path, err.Error())
+		r.key(n, a.path, Key{Status: Unsupported, Why: "its value could not be read"})
+	case same:
+		r.key(n, a.path, Key{Status: NoEffect, Why: "simulated with this value"})
+	default:
+		got := scenario.Quote(v.text)
+		if v.kind == aSection {
+			got = "a section or list"
+		}
+		message := fmt.Sprintf("got %s, want %s: %s", got, a.value, a.why)
+		edits := []scenario.Edit{{Path: a.path, Value: a.value}}
+		d := r.diagnostic(a.severity, n, a.path, message)
+		d.Fix, d.Edits = "set "+a.path+" to "+a.value, edits
+		r.out.Diagnostics = append(r.out.Diagnostics, d)
+		r.key(n, a.path, Key{Status: Unsupported, Why: a.why})
+	}
+}
+
+// sameValue compares values as a document writes them.
+func sameValue(a, b string) bool {
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	switch strings.ToLower(a) {
+	case "no", "off", "n":
+		return b == "false"
+	case "yes", "on", "y":
+		return b == "true"
+	}
+	return false
+}
+
+// unknown lists a key that nothing is known of.
+func (r *reader) unknown(n *node, path string) {
+	near := ""
+	if r.unknowns++; r.unknowns <= maxReports {
+		near = known.nearest(path)
+		d := Diagnostic{Line: n.key.Line, Col: n.key.Column, EndCol: r.src.end(n.key), Severity: Warning, Path: scenario.Visible(path)}
+		d.Message = scenario.Quote(path) + " is not a key and is ignored."
+		switch {
+		case r.unknowns == maxReports:
+			d.Message = "More keys are not known and are ignored, from here on without a remark."
+		case near != "":
+			d.Message += " Did you mean " + near + "?"
+		}
+		r.out.Diagnostics = append(r.out.Diagnostics, d)
+	}
+	r.key(n, path, Key{Status: Unknown, Near: near})
+}
+
+// key lists a key.
+func (r *reader) key(n *node, path string, k Key) {
+	k.Path, k.Line, k.Col, k.EndCol = scenario.Visible(path), n.key.Line, n.key.Column, r.src.end(n.key)
+	if k.Count == 0 {
+		k.Count = n.leaves()
+	}
+	r.out.Keys = append(r.out.Keys, k)
+}
