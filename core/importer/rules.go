@@ -1,11 +1,5 @@
 package importer
 
-import (
-	"strings"
-
-	"distopt/core/scenario"
-)
-
 // noEffect lists keys, and sections with all that is in them, that change neither layout nor
 // time of a step. A section ends in a dot.
 var noEffect = []struct{ why, keys string }{
