@@ -17,7 +17,11 @@ func (m *maker) note(st *stage, i sched.TaskID) {
 	if s.End <= m.from || s.Start >= m.to {
 		return
 	}
+	if st.drawn == 0 {
+		st.within[0] = i
+	}
 	st.drawn++
+	st.within[1] = i + 1
 	l := &m.labels[i]
 	if l.Kind != step.Forward && l.Kind != step.Backward {
 		return
@@ -60,7 +64,7 @@ func (m *maker) draw() {
 		for l := range lanes {
 			lanes[l] = lanes[l][:0]
 		}
-		for i := st.first; i < st.last; i++ {
+		for i := st.within[0]; i < st.within[1]; i++ {
 			if s := m.spans[i]; s.End > m.from && s.Start < m.to && s.End > s.Start {
 				lane := kinds[m.labels[i].Kind].lane
 				lanes[lane] = append(lanes[lane], i)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -85,7 +86,9 @@ func Make(in *Input) (*Result, error) {
 	}
 	m.reportWorks()
 	for i := range m.stages {
-		m.findPoints(&m.stages[i])
+		if !m.findPoints(&m.stages[i]) {
+			return nil, errOrder
+		}
 	}
 	for i := range m.stages {
 		m.sweep(&m.stages[i])
@@ -100,6 +103,8 @@ func Make(in *Input) (*Result, error) {
 	m.reportFigures()
 	return m.out, nil
 }
+
+var errOrder = errors.New("report: tasks of different stages are mixed, want tasks listed stage by stage")
 
 // check finds the stages among the tasks and the step to draw.
 func (m *maker) check() error {
@@ -124,14 +129,15 @@ func (m *maker) check() error {
 	m.stages = make([]stage, len(starts))
 	at := 0
 	for s := range m.stages {
-		m.stages[s].index, m.stages[s].first = s, sched.TaskID(at)
-		for at < n && int(m.labels[at].Stage) == s {
-			at++
+		first := at
+		at, _ = slices.BinarySearchFunc(m.labels, s+1, func(l step.Label, s int) int { return int(l.Stage) - s })
+		if at < first {
+			return errOrder
 		}
-		m.stages[s].last = sched.TaskID(at)
+		m.stages[s] = stage{index: s, first: sched.TaskID(first), last: sched.TaskID(at)}
 	}
 	if at != n {
-		return fmt.Errorf("report: task %d is of stage %d, want tasks listed stage by stage", at, m.labels[at].Stage)
+		return errOrder
 	}
 	m.slot = make([]int32, n)
 	for i := range m.slot {

@@ -46,11 +46,11 @@ func TestFigures(t *testing.T) {
 
 func TestMakeRefuses(t *testing.T) {
 	for want, damage := range map[string]func(in *Input){
-		"3 tasks, 2 labels":                             func(in *Input) { in.Recording.Labels = in.Recording.Labels[:2] },
-		"1 steps begin on stage 0":                      func(in *Input) { in.Recording.StepStart[0] = in.Recording.StepStart[0][:1] },
-		"step 0 begins at 200 ns and the next at 100":   func(in *Input) { in.Recording.StepStart[0] = []sched.TaskID{2, 0} },
-		"task 0 is of stage 1, want tasks listed stage": func(in *Input) { in.Recording.Labels[0].Stage = 1 },
-		"0 stages": func(in *Input) { in.Stages = nil },
+		"3 tasks, 2 labels":                           func(in *Input) { in.Recording.Labels = in.Recording.Labels[:2] },
+		"1 steps begin on stage 0":                    func(in *Input) { in.Recording.StepStart[0] = in.Recording.StepStart[0][:1] },
+		"step 0 begins at 200 ns and the next at 100": func(in *Input) { in.Recording.StepStart[0] = []sched.TaskID{2, 0} },
+		"tasks of different stages are mixed":         func(in *Input) { in.Recording.Labels[0].Stage = 1 },
+		"0 stages":                                    func(in *Input) { in.Stages = nil },
 	} {
 		in := byHand(simple(), 0, 2)
 		damage(in)

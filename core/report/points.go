@@ -27,20 +27,24 @@ type point struct {
 type joints [step.NumKinds][][]sched.TaskID
 
 // findPoints lists the points of stage st that can matter to the drawn step, in order of proceed,
-// and sets the time through which the stage has to be followed for that.
-func (m *maker) findPoints(st *stage) {
+// and sets the time through which the stage has to be followed for that. It reports false if a task
+// is not of this stage.
+func (m *maker) findPoints(st *stage) bool {
 	low, high := sched.Time(-1), sched.Time(-1)
 	latest := sched.TaskID(sched.None) // of the exchanges that ended before the drawn step
 	var seen [step.NumKinds]int32
 	st.points = room(m.before(st).points)
 	for i := st.first; i < st.last; i++ {
-		kind := m.labels[i].Kind
-		if kinds[kind].role != communicates {
+		l := &m.labels[i]
+		if int(l.Stage) != st.index {
+			return false
+		}
+		if kinds[l.Kind].role != communicates {
 			continue
 		}
-		t, s := &m.tasks[i], m.spans[i]
+		s := m.spans[i]
 		pt := point{task: i, ready: s.Start, joint: -1}
-		if t.Messages[0] < t.Messages[1] {
+		if kinds[l.Kind].family == pipeline {
 			if s.End <= m.from {
 				if latest == sched.None || s.End >= m.spans[latest].End {
 					latest = i
@@ -49,13 +53,16 @@ func (m *maker) findPoints(st *stage) {
 			}
 			pt.proceed = m.begins(i)
 		} else if ready, joint := m.collective(st, i); joint {
-			pt.joint, pt.ready, pt.proceed = seen[kind], ready, s.Start
-			seen[kind]++
-			for len(m.joints[kind]) <= int(pt.joint) {
-				m.joints[kind] = append(m.joints[kind], nil)
+			pt.joint, pt.ready, pt.proceed = seen[l.Kind], ready, s.Start
+			seen[l.Kind]++
+			for len(m.joints[l.Kind]) <= int(pt.joint) {
+				m.joints[l.Kind] = append(m.joints[l.Kind], nil)
 			}
-			m.joints[kind][pt.joint] = append(m.joints[kind][pt.joint], i)
+			m.joints[l.Kind][pt.joint] = append(m.joints[l.Kind][pt.joint], i)
 		} else {
+			if l.Kind == step.AmaxAllReduce && l.Step == m.index {
+				st.amaxes++
+			}
 			continue
 		}
 		switch {
@@ -84,6 +91,7 @@ func (m *maker) findPoints(st *stage) {
 	for n := range st.points {
 		m.slot[st.points[n].task] = int32(n)
 	}
+	return true
 }
 
 // begins returns when a task communicates: an exchange, when all its messages have started.

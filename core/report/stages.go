@@ -31,11 +31,7 @@ func (m *maker) reportStages() {
 				out.Hidden += c.hidden
 			}
 		}
-		for i := st.first; i < st.last; i++ {
-			if l := &m.labels[i]; l.Kind == step.AmaxAllReduce && l.Step == m.index {
-				out.AmaxReductions++
-			}
-		}
+		out.AmaxReductions = st.amaxes
 		if m.in.GroupSizes[step.Distributed] > 1 {
 			for i := range in.Buckets {
 				b := &in.Buckets[i]

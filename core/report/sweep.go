@@ -12,7 +12,9 @@ type stage struct {
 	first, last sched.TaskID // its tasks
 	low, high   sched.Time   // followed from, to
 
-	drawn  int // tasks that are drawn
+	amaxes int             // all-reduces of FP8 amaxes
+	drawn  int             // tasks that are drawn,
+	within [2]sched.TaskID // from the first to behind the last of them
 	phases []phase
 	points []point
 	comms  []comm
