@@ -7,7 +7,8 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 WASM = GOOS=js GOARCH=wasm
 NODE_EXEC = $(CURDIR)/.ci/wasm_exec
 # -buildvcs=false: the commit would be part of the bytes, and the same tree must give the same bytes.
-BUILD = $(WASM) go build -trimpath -buildvcs=false
+# -modfile: go-app without its server (wasm/slim).
+BUILD = $(WASM) go build -modfile=bin/slim.mod -trimpath -buildvcs=false
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -16,6 +17,7 @@ run: wasm ## build and serve the page at http://localhost:8080 (PORT=)
 	@go run ./web/devserver -port $(PORT)
 
 wasm:
+	@go run ./wasm/slim
 	@$(BUILD) -ldflags='-s -w' -o web/static/app.wasm ./wasm
 	@cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" web/static/wasm_exec.js
 	@chmod u+w web/static/wasm_exec.js

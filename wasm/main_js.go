@@ -20,11 +20,12 @@ func main() {
 // serve answers the page's messages {id, request} with {id, progress}, and last {id, head, spans}
 // or {id, err, report}. head and spans are ArrayBuffers, transferred.
 func serve(self js.Value) {
+	var simulator bridge.Bridge
 	self.Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		message := args[0].Get("data")
 		id := message.Get("id")
 		reply := map[string]any{"id": id}
-		head, spans, err := bridge.Handle([]byte(message.Get("request").String()), func(done float64) {
+		head, spans, err := simulator.Handle([]byte(message.Get("request").String()), func(done float64) {
 			self.Call("postMessage", map[string]any{"id": id, "progress": done})
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	permission "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -108,6 +109,10 @@ func (b *Browser) open(parent context.Context, option chromedp.ContextOption, sc
 		cancel()
 		return nil, err
 	}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1440, 900), clipboard); err != nil {
+		cancel()
+		return nil, err
+	}
 	for _, script := range append([]string{watch}, scripts...) {
 		params := page.AddScriptToEvaluateOnNewDocumentParams{Source: script}
 		if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, params); err != nil {
@@ -117,6 +122,16 @@ func (b *Browser) open(parent context.Context, option chromedp.ContextOption, sc
 	}
 	return t, nil
 }
+
+// clipboard lets the page write to the clipboard, as a browser with a window does after a click.
+var clipboard = chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	_, err := chromedp.CallBrowser(ctx, permission.SetPermission, permission.SetPermissionParams{
+		Permission:       &permission.PermissionDescriptor{Name: "clipboard-write"},
+		Setting:          permission.PermissionSettingGranted,
+		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID,
+	})
+	return err
+})
 
 // Close closes the tab.
 func (t *Tab) Close() { t.cancel() }

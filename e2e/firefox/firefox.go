@@ -113,7 +113,7 @@ func (b *Browser) connect(port int) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("Firefox does not listen: %w", err)
+			return fmt.Errorf("nothing listens on the port of Marionette: %w", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -1,6 +1,6 @@
 // Package bridge is the simulator behind bytes: a request comes in as JSON, an answer goes out as a
 // JSON head and one flat block of spans. It is pure Go, so that everything that the worker does is
-// tested natively; the worker adds only the transport. It keeps no state between requests.
+// tested natively; the worker adds only the transport. An answer depends on its request alone.
 //
 // A request is untrusted: it is bounded before it is decoded, and whatever happens while it is
 // handled, a panic included, comes back as an error.
@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+
+	"distopt/core/eval"
 )
 
 // MaxRequest bounds a request in bytes: a document of 2 MiB, every character escaped as \u00xx.
@@ -37,19 +39,25 @@ type Request struct {
 // Progress is told how much of a request is done, from 0 to 1.
 type Progress func(done float64)
 
+// Bridge answers requests one after the other. It keeps the simulator's memory between them. The
+// zero value is ready.
+type Bridge struct{ simulator eval.Simulator }
+
 // op handles one kind of request. head is marshalled as JSON.
-type op func(r Request, progress Progress) (head any, spans []byte, err error)
+type op func(b *Bridge, r Request, progress Progress) (head any, spans []byte, err error)
 
 // ops are the kinds of request by name.
 var ops = map[string]op{
-	Ping:   func(Request, Progress) (any, []byte, error) { return "pong", nil, nil },
-	Memory: func(Request, Progress) (any, []byte, error) { return held(), nil, nil },
+	Ping:   func(*Bridge, Request, Progress) (any, []byte, error) { return "pong", nil, nil },
+	Memory: func(*Bridge, Request, Progress) (any, []byte, error) { return held(), nil, nil },
+	Eval:   (*Bridge).eval,
 }
 
 // Handle answers one request.
-func Handle(request []byte, progress Progress) (head, spans []byte, err error) {
+func (b *Bridge) Handle(request []byte, progress Progress) (head, spans []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
+			b.simulator = eval.Simulator{} // whatever it was in the middle of
 			head, spans, err = nil, nil, &Panic{Cause: cause, Request: brief(request), Stack: debug.Stack()}
 		}
 	}()
@@ -61,7 +69,7 @@ func Handle(request []byte, progress Progress) (head, spans []byte, err error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("op: got %q, want one of %q", r.Op, slices.Sorted(maps.Keys(ops)))
 	}
-	answer, spans, err := handle(r, progress)
+	answer, spans, err := handle(b, r, progress)
 	if err != nil {
 		return nil, nil, err
 	}

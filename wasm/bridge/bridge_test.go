@@ -9,7 +9,7 @@ import (
 )
 
 func TestPing(t *testing.T) {
-	head, spans, err := Handle([]byte(`{"op":"ping"}`), nil)
+	head, spans, err := new(Bridge).Handle([]byte(`{"op":"ping"}`), nil)
 	require.NoError(t, err)
 	require.JSONEq(t, `"pong"`, string(head))
 	require.Empty(t, spans)
@@ -27,18 +27,18 @@ func TestRefuses(t *testing.T) {
 		`{"op":"nonsense"}`:               `op: got "nonsense", want one of`,
 		strings.Repeat(" ", MaxRequest+1): "request: got 13631489 bytes, want at most 13631488",
 	} {
-		_, _, err := Handle([]byte(request), nil)
+		_, _, err := new(Bridge).Handle([]byte(request), nil)
 		require.ErrorContains(t, err, want)
 		require.Empty(t, Report(err), "the request is at fault, not the program")
 	}
 }
 
 func TestPanicBecomesAReport(t *testing.T) {
-	ops["panic"] = func(r Request, _ Progress) (any, []byte, error) {
+	ops["panic"] = func(_ *Bridge, r Request, _ Progress) (any, []byte, error) {
 		return r.A[len(r.A):][0], nil, nil
 	}
 	defer delete(ops, "panic")
-	head, spans, err := Handle([]byte(`{"op":"panic","a":"hidden_size: 7"}`), nil)
+	head, spans, err := new(Bridge).Handle([]byte(`{"op":"panic","a":"hidden_size: 7"}`), nil)
 	require.Nil(t, head)
 	require.Nil(t, spans)
 	require.EqualError(t, err, "internal error: runtime error: index out of range [0] with length 0")
@@ -59,7 +59,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add([]byte(`{"op":"eval","a":"a: &a [*a]"}`))
 	f.Add([]byte(`{"op":{}}`))
 	f.Fuzz(func(t *testing.T, request []byte) {
-		head, _, err := Handle(request, func(float64) {})
+		head, _, err := new(Bridge).Handle(request, func(float64) {})
 		if err != nil {
 			require.Empty(t, Report(err))
 			return

@@ -34,7 +34,7 @@ func (f *Failure) Error() string { return f.Text }
 // Client owns one worker. Its hooks are set before the first request.
 type Client struct {
 	OnProgress func(done float64)          // of the newest request, 0 to 1
-	OnStopped  func(reason, report string) // the worker died; Restart or a new request starts another
+	OnStopped  func(reason, report string) // the worker died at work; Restart or a new request starts another
 
 	host    host
 	thread  thread
@@ -205,7 +205,7 @@ func (c *Client) died(m message) {
 	}
 	c.thread.terminate()
 	c.thread, c.ready, c.running, c.waiting = nil, false, nil, nil
-	if c.OnStopped != nil {
+	if c.lost != nil && c.OnStopped != nil { // else nobody has lost anything: the next request starts a worker
 		c.OnStopped(m.stopped, m.report)
 	}
 }

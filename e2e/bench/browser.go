@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/chromedp/chromedp"
+
+	"distopt/e2e/chrome"
+	"distopt/web/ids"
+)
+
+// spy notes when requests leave for a worker and answers come back.
+const spy = `{ const Real = Worker;
+globalThis.bench = { trips: [], workers: [] };
+globalThis.Worker = class extends Real {
+	constructor(...a) {
+		super(...a);
+		bench.workers.push(this);
+		this.addEventListener("message", ({ data }) => {
+			if (data.head && data.id > 0) bench.trips.push({ ms: performance.now() - this.sent, spans: data.spans.byteLength });
+		});
+	}
+	postMessage(message, ...rest) {
+		if (message.request) this.sent = performance.now();
+		super.postMessage(message, ...rest);
+	}
+};
+// shown resolves with the time until the next result is on screen.
+bench.shown = (edit) => new Promise((done) => {
+	const began = performance.now(), trips = bench.trips.length;
+	new MutationObserver((_, o) => { o.disconnect(); done({ ms: performance.now() - began, worker: Math.max(...bench.trips.slice(trips).map(t => t.ms)) }); })
+		.observe(document.documentElement, { attributeFilter: ["` + ids.AttrShown + `"] });
+	edit();
+});
+bench.field = (path, value) => { const f = document.querySelector('[` + ids.AttrField + `="' + path + '"]'); f.value = value; f.dispatchEvent(new Event("input", { bubbles: true })); };
+bench.preset = (id) => { const f = document.getElementById("` + ids.Preset + `"); f.value = id; f.dispatchEvent(new Event("change", { bubbles: true })); };
+// memory resolves with the largest linear memory of a worker, in bytes.
+bench.memory = () => Promise.all(bench.workers.map((w) => new Promise((done) => {
+	const hear = ({ data }) => { if (data.id === -7) { w.removeEventListener("message", hear); done(JSON.parse(new TextDecoder().decode(data.head))); } };
+	w.addEventListener("message", hear);
+	w.postMessage({ id: -7, request: '{"op":"memory"}' });
+	setTimeout(done, 5000, 0); // a worker that was ended
+}))).then((all) => Math.max(...all));
+// pan moves the timeline for some seconds and resolves with the times between frames.
+bench.pan = (seconds) => new Promise((done) => {
+	const canvas = document.getElementById("` + ids.Canvas + `"), box = canvas.getBoundingClientRect();
+	const wheel = (x, y, ctrl) => canvas.dispatchEvent(new WheelEvent("wheel", { deltaX: x, deltaY: y, ctrlKey: ctrl, bubbles: true, cancelable: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 }));
+	wheel(0, -600, true);
+	const times = [], began = performance.now(); let last = began, n = 0;
+	requestAnimationFrame(function frame(now) {
+		times.push(now - last); last = now;
+		wheel(++n % 120 < 60 ? 25 : -25, 0, false);
+		if (now - began < 1000 * seconds) requestAnimationFrame(frame); else done(times.slice(5));
+	});
+});
+}`
+
+type edit struct {
+	MS     float64 `json:"ms"`
+	Worker float64 `json:"worker"`
+}
+
+// inBrowser measures the built site in headless Chromium.
+func inBrowser() ([]row, error) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	go http.Serve(listener, http.FileServer(http.Dir("dist")))
+	browser, err := chrome.Start()
+	if err != nil {
+		return nil, err
+	}
+	defer browser.Close()
+	tab, err := browser.Open(spy)
+	if err != nil {
+		return nil, err
+	}
+	defer tab.Close()
+	if err := tab.Do(chromedp.Navigate("http://" + listener.Addr().String() + "/")); err != nil {
+		return nil, err
+	}
+	if err := tab.Wait(`Number(document.documentElement.getAttribute("` + ids.AttrShown + `")) >= 2`); err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, part := range []func(*chrome.Tab) ([]row, error){start, edits, largestPreset, panning} {
+		found, err := part(tab)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, found...)
+	}
+	return rows, nil
+}
+
+func start(tab *chrome.Tab) ([]row, error) {
+	first, err := chrome.Eval[float64](tab, `bench.trips[0].ms`)
+	if err != nil {
+		return nil, err
+	}
+	return []row{{"first answer after start, opening preset, browser", "", fmt.Sprintf("%.0f ms", first)}}, nil
+}
+
+func edits(tab *chrome.Tab) ([]row, error) {
+	var whole, worker []float64
+	for i := range runs + 1 {
+		e, err := chrome.Eval[edit](tab, fmt.Sprintf(`bench.shown(() => bench.field("model.optim.bucket_cap_mb", %d))`, 390+i))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			whole, worker = append(whole, e.MS), append(worker, e.Worker)
+		}
+	}
+	return []row{
+		{"edit to answer, opening preset, browser", "50 ms with the draw", fmt.Sprintf("%.1f ms", median(worker))},
+		{"edit to picture on screen, opening preset, browser", "", fmt.Sprintf("%.1f ms", median(whole))},
+	}, nil
+}
+
+func largestPreset(tab *chrome.Tab) ([]row, error) {
+	var whole, worker []float64
+	for i := range 4 {
+		change := fmt.Sprintf(`bench.preset(%q)`, largest)
+		if i > 0 {
+			change = fmt.Sprintf(`bench.field("model.optim.bucket_cap_mb", %d)`, 200+i)
+		}
+		e, err := chrome.Eval[edit](tab, `bench.shown(() => `+change+`)`)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			whole, worker = append(whole, e.MS), append(worker, e.Worker)
+		}
+	}
+	bytes, err := chrome.Eval[float64](tab, `bench.memory()`)
+	if err != nil {
+		return nil, err
+	}
+	return []row{
+		{"edit to answer, largest preset, browser", "500 ms", fmt.Sprintf("%.0f ms", median(worker))},
+		{"edit to picture on screen, largest preset, browser", "", fmt.Sprintf("%.0f ms", median(whole))},
+		{"memory of the worker after it", "1024 MiB", fmt.Sprintf("%.0f MiB", bytes/(1<<20))},
+	}, nil
+}
+
+func panning(tab *chrome.Tab) ([]row, error) {
+	spans, err := chrome.Eval[float64](tab, `bench.trips.at(-1).spans / 41`)
+	if err != nil {
+		return nil, err
+	}
+	frames, err := chrome.Eval[[]float64](tab, `bench.pan(4)`)
+	if err != nil {
+		return nil, err
+	}
+	return []row{{
+		fmt.Sprintf("panning over %.1f million spans, browser", spans/1e6), "60 frames a second",
+		fmt.Sprintf("%.0f frames a second", 1000/mean(frames)),
+	}}, nil
+}
+
+func mean(all []float64) float64 {
+	sum := 0.0
+	for _, x := range all {
+		sum += x
+	}
+	return sum / float64(len(all))
+}

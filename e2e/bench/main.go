@@ -1,0 +1,64 @@
+// Command bench measures the budgets of the project and prints them as a table: what a budget is
+// for, what it is, what this machine does. It fails only when it cannot measure.
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// runs is how many warm runs a median is taken of.
+const runs = 10
+
+// row is one line of the table.
+type row struct{ what, budget, measured string }
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var rows []row
+	for _, part := range []func() ([]row, error){native, engine, inBrowser} {
+		found, err := part()
+		if err != nil {
+			return err
+		}
+		rows = append(rows, found...)
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "what\tbudget\tmeasured")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", r.what, r.budget, r.measured)
+	}
+	return table.Flush()
+}
+
+// median returns the middle of some measurements.
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
+
+// timed returns the median time of warm runs of f, in ms.
+func timed(n int, f func() error) (float64, error) {
+	var all []float64
+	for i := range n + 1 {
+		began := time.Now()
+		if err := f(); err != nil {
+			return 0, err
+		}
+		if i > 0 {
+			all = append(all, milliseconds(time.Since(began)))
+		}
+	}
+	return median(all), nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

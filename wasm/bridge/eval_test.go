@@ -1,0 +1,75 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"distopt/core/report"
+	"distopt/core/scenario"
+)
+
+func request(t testing.TB, text string) []byte {
+	t.Helper()
+	r, err := json.Marshal(Request{Op: Eval, A: text})
+	require.NoError(t, err)
+	return r
+}
+
+func TestEvalAnswersAResult(t *testing.T) {
+	var told []float64
+	head, block, err := new(Bridge).Handle(request(t, scenario.Presets()[0].Text), func(done float64) { told = append(told, done) })
+	require.NoError(t, err)
+	var result report.Result
+	require.NoError(t, json.Unmarshal(head, &result))
+	require.Positive(t, result.Figures.StepTime)
+	spans, err := report.DecodeSpans(block)
+	require.NoError(t, err)
+	require.NotEmpty(t, spans.Start)
+	for _, done := range told {
+		require.True(t, 0 <= done && done <= 1, "%v", done)
+	}
+	require.IsNonDecreasing(t, append([]float64{0}, told...))
+}
+
+func TestEvalRefusesADocumentWithErrors(t *testing.T) {
+	_, _, err := new(Bridge).Handle(request(t, "model:\n  hidden_size: -1\n"), func(float64) {})
+	require.ErrorContains(t, err, "line 2, column")
+	require.Empty(t, Report(err))
+}
+
+// An answer depends on its request alone, not on what was asked before.
+func TestMemoryIsNotRemembered(t *testing.T) {
+	var b Bridge
+	for _, p := range scenario.Presets() {
+		if strings.Contains(p.ID, "1t") {
+			continue // the same code, and half a second
+		}
+		head, spans, err := b.Handle(request(t, p.Text), func(float64) {})
+		require.NoError(t, err, p.ID)
+		freshHead, freshSpans, err := new(Bridge).Handle(request(t, p.Text), func(float64) {})
+		require.NoError(t, err, p.ID)
+		require.Equal(t, string(freshHead), string(head), p.ID)
+		require.Equal(t, sha256.Sum256(freshSpans), sha256.Sum256(spans), p.ID)
+	}
+}
+
+// TestDigests writes a digest of the answer to every preset to the file named in DIGESTS, for
+// comparison with the same on another architecture (.ci/determinism).
+func TestDigests(t *testing.T) {
+	var b Bridge
+	var out strings.Builder
+	for _, p := range scenario.Presets() {
+		head, spans, err := b.Handle(request(t, p.Text), func(float64) {})
+		require.NoError(t, err, p.ID)
+		fmt.Fprintf(&out, "%s head %x spans %x\n", p.ID, sha256.Sum256(head), sha256.Sum256(spans))
+	}
+	if path := os.Getenv("DIGESTS"); path != "" {
+		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
+	}
+}
