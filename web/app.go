@@ -81,13 +81,13 @@ func (r *root) Render() app.UI {
 		page += " comparing"
 	}
 	page += [...]string{" sheet-result", " sheet-config", " sheet-more"}[s.Sheet]
-	return app.Div().Class(page).ID("page").Body(
+	return app.Elem("div").Class(page).ID("page").Body(
 		&view.Header{Mail: r.mail, VM: p.Header},
 		&view.Config{Mail: r.mail, Tab: p.ConfigTab, Form: p.Form, Editor: p.Editor, Problems: p.Problems, Shown: s.Sheet == state.ConfigSheet},
-		app.Main().Class("main").Body(
+		app.Elem("main").Class("main").Body(
 			&view.Banner{Mail: r.mail, VM: p.Banner},
 			&view.Figures{Mail: r.mail, VM: p.Figures},
-			app.Div().Class("timeline").Body(
+			app.Elem("div").Class("timeline").Body(
 				&view.Timeline{Mail: r.mail, VM: p.Timeline, Control: r.timeline},
 				&view.Inspector{Mail: r.mail, VM: p.Inspector, Slot: s.Select.Slot, ID: ids.Inspector},
 			),
@@ -97,6 +97,6 @@ func (r *root) Render() app.UI {
 		&view.PhoneNav{Mail: r.mail, Sheet: s.Sheet, Errors: p.Problems.Errors},
 		&view.More{Mail: r.mail, Shown: s.Sheet == state.MoreSheet},
 		&view.Dialogs{Mail: r.mail, VM: p.Dialog},
-		app.Div().ID(ids.Live).Class("sr").Role("status").Aria("live", "polite").Text(r.said),
+		app.Elem("div").ID(ids.Live).Class("sr").Role("status").Aria("live", "polite").Text(r.said),
 	)
 }

@@ -21,12 +21,12 @@ type Config struct {
 
 // Render places tabs, the two views of the text, and the problems at the foot.
 func (c *Config) Render() app.UI {
-	return app.Aside().Class(class("config", when(c.Shown, "open"))).Aria("label", "Configuration").Body(
-		app.Div().Class("bar tabs").Role("tablist").Aria("label", "Configuration as").Body(
+	return app.Elem("aside").Class(class("config", when(c.Shown, "open"))).Aria("label", "Configuration").Body(
+		app.Elem("div").Class("bar tabs").Role("tablist").Aria("label", "Configuration as").Body(
 			c.tab(ids.TabForm, "Form", state.Form),
 			c.tab(ids.TabYAML, "YAML", state.YAML),
-			app.Span().Class("grow"),
-			app.Button().ID(ids.Import).Type("button").Class("link").OnClick(c.onImport).Text("Import"),
+			app.Elem("span").Class("grow"),
+			app.Elem("button").ID(ids.Import).Attr("type", "button").Class("link").OnClick(c.onImport).Text("Import"),
 		),
 		&Form{Mail: c.Mail, VM: c.Form, Hide: c.Tab != state.Form},
 		&Editor{Mail: c.Mail, VM: c.Editor, Hide: c.Tab != state.YAML},
@@ -39,15 +39,29 @@ func (c *Config) tab(id, name string, tab state.ConfigTab) app.UI {
 	if tab == state.YAML && c.Problems.Errors > 0 {
 		errors = derive.Count(int64(c.Problems.Errors))
 	}
-	return app.Button().ID(id).Type("button").Role("tab").Aria("selected", boolText(c.Tab == tab)).DataSet("tab", int(tab)).OnClick(c.onTab).Body(
+	return app.Elem("button").ID(id).Attr("type", "button").Role("tab").Aria("selected", boolText(c.Tab == tab)).DataSet("tab", int(tab)).OnClick(c.onTab).Body(
 		app.Text(name),
-		app.Span().Class("count err").Hidden(errors == "").Text(errors),
+		app.Elem("span").Class("count err").Hidden(errors == "").Text(errors),
 	)
 }
 
 func (c *Config) onTab(ctx app.Context, _ app.Event) {
-	c.Mail.Post(state.ConfigPicked{Tab: state.ConfigTab(number(ctx, "tab"))})
+	tab := state.ConfigTab(number(ctx, "tab"))
+	c.Mail.Post(state.ConfigPicked{Tab: tab})
+	if app.IsServer {
+		return
+	}
+	// Shown now and not with the next update, so that focus can go to it at once.
+	document := app.Window().Get("document")
+	document.Call("getElementById", formPanel).Set("hidden", tab != state.Form)
+	document.Call("getElementById", editorPanel).Set("hidden", tab != state.YAML)
 }
+
+// Ids of the two views of the text.
+const (
+	formPanel   = "form-panel"
+	editorPanel = "editor-panel"
+)
 
 func (c *Config) onImport(app.Context, app.Event) {
 	c.Mail.Post(state.DialogOpened{Dialog: state.ImportDialog})
@@ -64,16 +78,16 @@ type Form struct {
 // Render places the groups.
 func (f *Form) Render() app.UI {
 	groups := make([]app.UI, 0, len(f.VM.Groups)+1)
-	groups = append(groups, app.P().Class("broken-note").Role("status").Hidden(f.VM.Broken == "").Text(f.VM.Broken))
+	groups = append(groups, app.Elem("p").Class("broken-note").Role("status").Hidden(f.VM.Broken == "").Text(f.VM.Broken))
 	for i := range f.VM.Groups {
 		groups = append(groups, f.group(&f.VM.Groups[i]))
 	}
-	return app.Div().Class(class("scroll", when(f.VM.Broken != "", "disabled"))).Role("tabpanel").Hidden(f.Hide).Body(groups...)
+	return app.Elem("div").ID(formPanel).Class(class("scroll", when(f.VM.Broken != "", "disabled"))).Role("tabpanel").Hidden(f.Hide).Body(groups...)
 }
 
 func (f *Form) group(g *derive.FormGroup) app.UI {
 	rows := make([]app.UI, 0, len(g.Rows)+len(g.Rare)+2)
-	rows = append(rows, app.H3().Body(app.Text(g.Name), app.Span().Text(g.Note)))
+	rows = append(rows, app.Elem("h3").Body(app.Text(g.Name), app.Elem("span").Text(g.Note)))
 	for i := range g.Rows {
 		rows = append(rows, &Field{Mail: f.Mail, Row: g.Rows[i]})
 	}
@@ -82,7 +96,7 @@ func (f *Form) group(g *derive.FormGroup) app.UI {
 		if g.RareOpen {
 			text = "Fewer"
 		}
-		rows = append(rows, app.Button().Type("button").Class(class("more", when(g.RareSet > 0, "set"))).Aria("expanded", boolText(g.RareOpen)).
+		rows = append(rows, app.Elem("button").Attr("type", "button").Class(class("more", when(g.RareSet > 0, "set"))).Aria("expanded", boolText(g.RareOpen)).
 			DataSet("group", g.Key).OnClick(f.onMore).Text(text))
 		if g.RareOpen {
 			for i := range g.Rare {
@@ -90,7 +104,7 @@ func (f *Form) group(g *derive.FormGroup) app.UI {
 			}
 		}
 	}
-	return app.Section().Class("fgroup").Aria("label", g.Name).Body(rows...)
+	return app.Elem("section").Class("fgroup").Aria("label", g.Name).Body(rows...)
 }
 
 func (f *Form) onMore(ctx app.Context, _ app.Event) {
@@ -108,7 +122,7 @@ type Editor struct {
 
 // Render places the element.
 func (e *Editor) Render() app.UI {
-	return app.Div().Class("editor").Role("tabpanel").Hidden(e.Hide).Body(
+	return app.Elem("div").ID(editorPanel).Class("editor").Role("tabpanel").Hidden(e.Hide).Body(
 		app.Elem(ids.EditorTag).ID(ids.Editor).On(ids.EventDocChange, e.onChange).On(ids.EventDocSubmit, e.onSubmit).On(ids.EventDocUndo, e.onUndo).On(ids.EventDocRedo, e.onRedo),
 	)
 }
@@ -166,16 +180,16 @@ func (p *Problems) Render() app.UI {
 		if item.Error {
 			kind = "error"
 		}
-		items[i] = app.Li().Class(when(!item.Error, "warn")).DataSet("problem", kind).Body(
-			app.Button().Type("button").Class("goto").DataSet("line", item.Line).OnClick(p.onGo).Body(
-				app.B().Text(item.Path), app.Text(" "+item.Text+" "), app.Span().Class("where").Text(item.Where),
+		items[i] = app.Elem("li").Class(when(!item.Error, "warn")).DataSet("problem", kind).Body(
+			app.Elem("button").Attr("type", "button").Class("goto").DataSet("line", item.Line).OnClick(p.onGo).Body(
+				app.Elem("b").Text(item.Path), app.Text(" "+item.Text+" "), app.Elem("span").Class("where").Text(item.Where),
 			),
-			app.Button().Type("button").Class("btn small").Hidden(item.Fix == "").DataSet("index", item.Index).OnClick(p.onFix).Text(item.Fix),
+			app.Elem("button").Attr("type", "button").Class("btn small").Hidden(item.Fix == "").DataSet("index", item.Index).OnClick(p.onFix).Text(item.Fix),
 		)
 	}
-	return app.Section().Class("problems").Aria("label", "Problems").Hidden(len(items) == 0).Body(
-		app.H3().Text(p.VM.Title),
-		app.Ul().ID(ids.Problems).Body(items...),
+	return app.Elem("section").Class("problems").Aria("label", "Problems").Hidden(len(items) == 0).Body(
+		app.Elem("h3").Text(p.VM.Title),
+		app.Elem("ul").ID(ids.Problems).Body(items...),
 	)
 }
 

@@ -26,37 +26,37 @@ func (d *Details) Render() app.UI {
 	vm := d.VM
 	tabs := make([]app.UI, 0, len(vm.Tabs))
 	for _, t := range vm.Tabs {
-		tabs = append(tabs, app.Button().ID(t.ID).Type("button").Role("tab").Class(when(t.Narrow, "narrow-tab")).Aria("selected", boolText(t.Tab == vm.Tab)).
-			Aria("controls", "pane").DataSet("tab", int(t.Tab)).OnClick(d.onTab).Body(app.Text(t.Name), app.Span().Class("count").Hidden(t.Count == "").Text(t.Count)))
+		tabs = append(tabs, app.Elem("button").ID(t.ID).Attr("type", "button").Role("tab").Class(when(t.Narrow, "narrow-tab")).Aria("selected", boolText(t.Tab == vm.Tab)).
+			Aria("controls", "pane").DataSet("tab", int(t.Tab)).OnClick(d.onTab).Body(app.Text(t.Name), app.Elem("span").Class("count").Hidden(t.Count == "").Text(t.Count)))
 	}
 	stages := make([]app.UI, 0, len(vm.Stages))
 	for _, o := range vm.Stages {
-		stages = append(stages, app.Option().Value(o.Value).Selected(o.Selected).Text(o.Label))
+		stages = append(stages, app.Elem("option").Attr("value", o.Value).Attr("selected", o.Selected).Text(o.Label))
 	}
 	hasTable := vm.Tab == state.Collectives || vm.Tab == state.Buckets
-	return app.Section().Class("detail").Aria("label", "Details").Body(
-		app.Div().Class("bar tabs").Role("tablist").Aria("label", "Details").Body(append(tabs,
-			app.Span().Class("grow"),
-			app.Span().Class("legend").Hidden(vm.Tab != state.Buckets || vm.AsTable).Body(groupLegend()...),
-			app.Span().Class("pick small").Hidden(vm.Tab != state.Buckets || len(stages) < 2).Body(
-				app.Select().ID("bucket-stage").Aria("label", "Stage").OnChange(d.onStage).Body(stages...), icon("down")),
-			app.Div().Class("seg small").Role("group").Aria("label", "Show as").Hidden(!vm.Picks).Body(
-				app.Button().ID("as-picture").Type("button").Aria("pressed", boolText(!vm.AsTable)).OnClick(d.onPicture).Text("Picture"),
-				app.Button().ID("as-table").Type("button").Aria("pressed", boolText(vm.AsTable)).OnClick(d.onTable).Text("Table"),
+	return app.Elem("section").Class("detail").Aria("label", "Details").Body(
+		app.Elem("div").Class("bar tabs").Role("tablist").Aria("label", "Details").Body(append(tabs,
+			app.Elem("span").Class("grow"),
+			app.Elem("span").Class("legend").Hidden(vm.Tab != state.Buckets || vm.AsTable).Body(groupLegend()...),
+			app.Elem("span").Class("pick small").Hidden(vm.Tab != state.Buckets || len(stages) < 2).Body(
+				app.Elem("select").ID("bucket-stage").Aria("label", "Stage").OnChange(d.onStage).Body(stages...), icon("down")),
+			app.Elem("div").Class("seg small").Role("group").Aria("label", "Show as").Hidden(!vm.Picks).Body(
+				app.Elem("button").ID("as-picture").Attr("type", "button").Aria("pressed", boolText(!vm.AsTable)).OnClick(d.onPicture).Text("Picture"),
+				app.Elem("button").ID("as-table").Attr("type", "button").Aria("pressed", boolText(vm.AsTable)).OnClick(d.onTable).Text("Table"),
 			),
-			app.Button().Type("button").Class("link").Hidden(!hasTable).OnClick(d.onCSV).Text("CSV"),
+			app.Elem("button").Attr("type", "button").Class("link").Hidden(!hasTable).OnClick(d.onCSV).Text("CSV"),
 		)...),
-		app.Div().Class("pane").ID("pane").Role("tabpanel").Aria("label", "Details").Body(d.pane()),
+		app.Elem("div").Class("pane").ID("pane").Role("tabpanel").Aria("label", "Details").Body(d.pane()),
 	)
 }
 
 func groupLegend() []app.UI {
 	return []app.UI{
-		app.Span().Body(app.I().Class("sw c-attn"), app.Text("attention")),
-		app.Span().Body(app.I().Class("sw c-mlp"), app.Text("MLP")),
-		app.Span().Body(app.I().Class("sw c-embed"), app.Text("embedding")),
-		app.Span().Body(app.I().Class("sw c-small"), app.Text("bias, norm")),
-		app.Span().Body(app.I().Class("sw c-padding"), app.Text("padding")),
+		app.Elem("span").Body(app.Elem("i").Class("sw c-attn"), app.Text("attention")),
+		app.Elem("span").Body(app.Elem("i").Class("sw c-mlp"), app.Text("MLP")),
+		app.Elem("span").Body(app.Elem("i").Class("sw c-embed"), app.Text("embedding")),
+		app.Elem("span").Body(app.Elem("i").Class("sw c-small"), app.Text("bias, norm")),
+		app.Elem("span").Body(app.Elem("i").Class("sw c-padding"), app.Text("padding")),
 	}
 }
 
@@ -64,14 +64,14 @@ func (d *Details) pane() app.UI {
 	vm := d.VM
 	switch vm.Tab {
 	case state.Differences:
-		return app.Div().Class("paned").Body(&Differences{Mail: d.Mail, VM: vm.Differences})
+		return app.Elem("div").Class("paned").Body(&Differences{Mail: d.Mail, VM: vm.Differences})
 	case state.FourVersions:
-		return app.Div().Class("paned").Body(&Versions{Mail: d.Mail, VM: vm.Versions})
+		return app.Elem("div").Class("paned").Body(&Versions{Mail: d.Mail, VM: vm.Versions})
 	case state.SelectionTab:
-		return app.Div().Class("paned").Body(&Inspector{Mail: d.Mail, VM: d.Inspector, Slot: d.Slot, ID: "selection"})
+		return app.Elem("div").Class("paned").Body(&Inspector{Mail: d.Mail, VM: d.Inspector, Slot: d.Slot, ID: "selection"})
 	}
 	if vm.Empty {
-		return app.Div().Class("paned").Body(app.P().Class("empty").Text("Pick a preset, or paste or drop a NeMo configuration."))
+		return app.Elem("div").Class("paned").Body(app.Elem("p").Class("empty").Text("Pick a preset, or paste or drop a NeMo configuration."))
 	}
 	if vm.Table != nil {
 		id := ids.BucketTable
@@ -82,9 +82,9 @@ func (d *Details) pane() app.UI {
 		if vm.List != nil {
 			slot = vm.List.Slot
 		}
-		return app.Div().Class("paned").Body(&Table{Mail: d.Mail, VM: vm.Table, ID: id, Slot: slot})
+		return app.Elem("div").Class("paned").Body(&Table{Mail: d.Mail, VM: vm.Table, ID: id, Slot: slot})
 	}
-	return app.Div().Class("paned fill").Body(&Buckets{Mail: d.Mail, List: vm.List, Bucket: vm.Bucket, Fragments: vm.Fragments, Pictures: d.Pictures, First: vm.Scroll})
+	return app.Elem("div").Class("paned fill").Body(&Buckets{Mail: d.Mail, List: vm.List, Bucket: vm.Bucket, Fragments: vm.Fragments, Pictures: d.Pictures, First: vm.Scroll})
 }
 
 func (d *Details) onTab(ctx app.Context, _ app.Event) {
@@ -133,28 +133,28 @@ type Buckets struct {
 func (b *Buckets) Render() app.UI {
 	d := b.Bucket
 	if b.List == nil || d == nil || d.Index < 0 {
-		return app.P().Class("empty").Text("This stage has no buckets.")
+		return app.Elem("p").Class("empty").Text("This stage has no buckets.")
 	}
 	tags := make([]app.UI, 0, len(d.Tags))
 	for _, t := range d.Tags {
-		tags = append(tags, app.Span().Class("tag").Body(app.I().Class("sw c-"+t[1]), app.Text(t[0]+" "+t[1])))
+		tags = append(tags, app.Elem("span").Class("tag").Body(app.Elem("i").Class("sw c-"+t[1]), app.Text(t[0]+" "+t[1])))
 	}
 	facts := make([]app.UI, 0, 2*len(d.Facts))
 	for _, f := range d.Facts {
-		facts = append(facts, app.Dt().Text(f.Name), app.Dd().Text(f.Value))
+		facts = append(facts, app.Elem("dt").Text(f.Name), app.Elem("dd").Text(f.Value))
 	}
-	return app.Div().Class("buckets").Body(
-		app.Div().Class("bover").ID(ids.Buckets).TabIndex(0).Role("application").Aria("label", "Buckets of the stage. Arrow keys select.").Aria("activedescendant", "bucket-current").Body(
-			app.Canvas().ID("bucket-list").Aria("hidden", "true"),
-			app.Div().Class("brows").DataSet("css", "height:"+derive.Plain(len(b.List.Rows)*canvas.BucketRowHeight+4)+"px").Body(b.rows()...),
-			app.Div().ID("bucket-current").Role("option").Aria("selected", "true").Class("sr").DataSet("bucket", int(d.ID)).Text(describe(d)),
+	return app.Elem("div").Class("buckets").Body(
+		app.Elem("div").Class("bover").ID(ids.Buckets).TabIndex(0).Role("application").Aria("label", "Buckets of the stage. Arrow keys select.").Aria("activedescendant", "bucket-current").Body(
+			app.Elem("canvas").ID("bucket-list").Aria("hidden", "true"),
+			app.Elem("div").Class("brows").DataSet("css", "height:"+derive.Plain(len(b.List.Rows)*canvas.BucketRowHeight+4)+"px").Body(b.rows()...),
+			app.Elem("div").ID("bucket-current").Role("option").Aria("selected", "true").Class("sr").DataSet("bucket", int(d.ID)).Text(describe(d)),
 		),
-		app.Div().Class("bclose").Body(
-			app.Header().Body(app.H3().DataSet("bucket", int(d.ID)).DataSet("lit", "1").Text(d.Title), app.Span().Class("dim").Text(d.Sub), app.Span().Class("grow"), app.Span().Class("tags").Body(tags...)),
-			app.Canvas().ID("bucket-bar").Aria("hidden", "true"),
-			app.Dl().Class("facts three").Body(facts...),
-			app.H4().Hidden(len(d.Buffers) == 0).Text("Contiguous buffers, to scale"),
-			app.Canvas().ID("bucket-buffers").Aria("hidden", "true").Hidden(len(d.Buffers) == 0).DataSet("css", "height:"+derive.Plain(max(len(d.Buffers), 1)*canvas.BufferRowHeight)+"px"),
+		app.Elem("div").Class("bclose").Body(
+			app.Elem("header").Body(app.Elem("h3").DataSet("bucket", int(d.ID)).DataSet("lit", "1").Text(d.Title), app.Elem("span").Class("dim").Text(d.Sub), app.Elem("span").Class("grow"), app.Elem("span").Class("tags").Body(tags...)),
+			app.Elem("canvas").ID("bucket-bar").Aria("hidden", "true"),
+			app.Elem("dl").Class("facts three").Body(facts...),
+			app.Elem("h4").Hidden(len(d.Buffers) == 0).Text("Contiguous buffers, to scale"),
+			app.Elem("canvas").ID("bucket-buffers").Aria("hidden", "true").Hidden(len(d.Buffers) == 0).DataSet("css", "height:"+derive.Plain(max(len(d.Buffers), 1)*canvas.BufferRowHeight)+"px"),
 			&Table{Mail: b.Mail, VM: b.Fragments, ID: "fragment-table", Of: "fragments"},
 			b.also(),
 		),
@@ -172,7 +172,7 @@ func (b *Buckets) rows() []app.UI {
 	for i := first; i < last; i++ {
 		r := &b.List.Rows[i]
 		lit := r.ID == b.Bucket.ID
-		rows = append(rows, app.Div().Class("brow").DataSet("css", "top:"+derive.Plain(i*canvas.BucketRowHeight)+"px").DataSet("bucket", int(r.ID)).
+		rows = append(rows, app.Elem("div").Class("brow").DataSet("css", "top:"+derive.Plain(i*canvas.BucketRowHeight)+"px").DataSet("bucket", int(r.ID)).
 			DataSet("lit", when(lit, "1")).Title("Bucket "+derive.Plain(int(r.ID))+", "+r.Utilisation+" filled").OnClick(b.onRow))
 	}
 	return rows
@@ -198,14 +198,14 @@ func (b *Buckets) also() app.UI {
 	if len(all) == 0 {
 		return nil
 	}
-	parts := []app.UI{app.Span().Class("dim").Text("Also waits for")}
+	parts := []app.UI{app.Elem("span").Class("dim").Text("Also waits for")}
 	for _, name := range all[:min(chips, len(all))] {
-		parts = append(parts, app.Span().Class("chip").Text(name))
+		parts = append(parts, app.Elem("span").Class("chip").Text(name))
 	}
 	if n := len(all) - chips; n > 0 {
-		parts = append(parts, app.Details().Class("more-chips").Body(app.Summary().Text(derive.Count(int64(n))+" more"), app.P().Text(join(all[chips:]))))
+		parts = append(parts, app.Elem("details").Class("more-chips").Body(app.Elem("summary").Text(derive.Count(int64(n))+" more"), app.Elem("p").Text(join(all[chips:]))))
 	}
-	return app.Div().Class("chips").Body(parts...)
+	return app.Elem("div").Class("chips").Body(parts...)
 }
 
 func join(names []string) string {

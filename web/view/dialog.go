@@ -19,16 +19,16 @@ type Dialogs struct {
 
 // Render places all of them; only one is open.
 func (d *Dialogs) Render() app.UI {
-	return app.Div().Body(d.help(), d.share(), d.imports())
+	return app.Elem("div").Body(d.help(), d.share(), d.imports())
 }
 
 func (d *Dialogs) frame(id, title string, body ...app.UI) app.UI {
-	head := app.Header().Body(
-		app.H2().ID(id+"-title").Text(title), app.Span().Class("grow"),
-		app.Button().Type("button").Class("icon").Aria("label", "Close").OnClick(d.onClose).Body(icon("close")),
+	head := app.Elem("header").Body(
+		app.Elem("h2").ID(id+"-title").Text(title), app.Elem("span").Class("grow"),
+		app.Elem("button").Attr("type", "button").Class("icon").Aria("label", "Close").OnClick(d.onClose).Body(icon("close")),
 	)
-	return app.Dialog().ID(id).Aria("labelledby", id+"-title").On("close", d.onClosed).On("click", d.onBackdrop).Body(
-		app.Div().Class("dialog").Body(append([]app.UI{head}, body...)...),
+	return app.Elem("dialog").ID(id).Aria("labelledby", id+"-title").On("close", d.onClosed).On("click", d.onBackdrop).Body(
+		app.Elem("div").Class("dialog").Body(append([]app.UI{head}, body...)...),
 	)
 }
 
@@ -53,22 +53,22 @@ var keys = [...][2]string{
 func (d *Dialogs) help() app.UI {
 	rows := make([]app.UI, 0, len(keys))
 	for _, k := range keys {
-		rows = append(rows, app.Tr().Body(app.Th().Scope("row").Body(app.Kbd().Text(k[0])), app.Td().Text(k[1])))
+		rows = append(rows, app.Elem("tr").Body(app.Elem("th").Attr("scope", "row").Body(app.Elem("kbd").Text(k[0])), app.Elem("td").Text(k[1])))
 	}
 	model := ""
 	if d.VM.Model != "" {
 		model = "Model " + d.VM.Model + ". "
 	}
 	return d.frame(ids.HelpDialog, "Help",
-		app.P().Text("What a sharded Adam optimizer does with a training configuration: which parameter goes into which bucket, which collective runs when, what hides it, what stays exposed. Everything runs in this browser; nothing you type leaves the page."),
-		app.H3().Text("Keyboard"),
-		app.P().Class("dim").Text("Letters of the first rows work while the timeline or the buckets have focus."),
-		app.Table().Class("plain keys").Body(app.TBody().Body(rows...)),
-		app.H3().Text("Licence and notices"),
-		app.P().Body(
+		app.Elem("p").Text("What a sharded Adam optimizer does with a training configuration: which parameter goes into which bucket, which collective runs when, what hides it, what stays exposed. Everything runs in this browser; nothing you type leaves the page."),
+		app.Elem("h3").Text("Keyboard"),
+		app.Elem("p").Class("dim").Text("Letters of the first rows work while the timeline or the buckets have focus."),
+		app.Elem("table").Class("plain keys").Body(app.Elem("tbody").Body(rows...)),
+		app.Elem("h3").Text("Licence and notices"),
+		app.Elem("p").Body(
 			app.Text(model+"Distopt Playground is free software under the Apache License 2.0: "),
-			app.A().Href("LICENSE").Target("_blank").Text("licence"), app.Text(", "),
-			app.A().Href("THIRD_PARTY_NOTICES.txt").Target("_blank").Text("notices of the software it contains"), app.Text("."),
+			app.Elem("a").Attr("href", "LICENSE").Attr("target", "_blank").Text("licence"), app.Text(", "),
+			app.Elem("a").Attr("href", "THIRD_PARTY_NOTICES.txt").Attr("target", "_blank").Text("notices of the software it contains"), app.Text("."),
 		),
 	)
 }
@@ -79,20 +79,20 @@ func (d *Dialogs) share() app.UI {
 		note = "The browser did not allow copying. Select the link and copy it; " + d.VM.Length + " characters."
 	}
 	return d.frame("share-dialog", "Share",
-		app.P().Text(note),
-		app.Label().Class("field").Body(app.Text("Link"), app.Input().ID(ids.ShareLink).Type("text").ReadOnly(true).Value(d.VM.Link).OnFocus(d.onSelect)),
-		app.Div().Class("acts").Body(app.Button().Type("button").Class("btn small primary").OnClick(d.onCopy).Text("Copy again")),
+		app.Elem("p").Text(note),
+		app.Elem("label").Class("field").Body(app.Text("Link"), app.ElemSelfClosing("input").ID(ids.ShareLink).Attr("type", "text").Attr("readonly", true).Attr("value", d.VM.Link).OnFocus(d.onSelect)),
+		app.Elem("div").Class("acts").Body(app.Elem("button").Attr("type", "button").Class("btn small primary").OnClick(d.onCopy).Text("Copy again")),
 	)
 }
 
 func (d *Dialogs) imports() app.UI {
 	return d.frame("import-dialog", "Import",
-		app.P().Text("Paste a NeMo configuration, drop the file anywhere on the page, or pick it. It replaces the configuration that is shown; undo brings that back."),
-		app.Textarea().ID("import-text").Aria("label", "Configuration text").Attr("spellcheck", "false").Rows(10),
-		app.Div().Class("acts").Body(
-			app.Button().ID("import-go").Type("button").Class("btn small primary").OnClick(d.onPaste).Text("Use this text"),
-			app.Label().Class("btn small").For("import-file").Text("Pick a file"),
-			app.Input().ID("import-file").Type("file").Class("sr").Accept(".yaml,.yml,.json,.txt").OnChange(d.onFile),
+		app.Elem("p").Text("Paste a NeMo configuration, drop the file anywhere on the page, or pick it. It replaces the configuration that is shown; undo brings that back."),
+		app.Elem("textarea").ID("import-text").Aria("label", "Configuration text").Attr("spellcheck", "false").Attr("rows", 10),
+		app.Elem("div").Class("acts").Body(
+			app.Elem("button").ID("import-go").Attr("type", "button").Class("btn small primary").OnClick(d.onPaste).Text("Use this text"),
+			app.Elem("label").Class("btn small").Attr("for", "import-file").Text("Pick a file"),
+			app.ElemSelfClosing("input").ID("import-file").Attr("type", "file").Class("sr").Attr("accept", ".yaml,.yml,.json,.txt").OnChange(d.onFile),
 		),
 		d.imported(),
 	)
@@ -119,18 +119,18 @@ func (d *Dialogs) imported() app.UI {
 			if s == importer.Used {
 				text = k.Value
 			}
-			rows = append(rows, app.Li().Body(app.Code().Text(k.Path), app.Text(" "), app.Span().Class("dim").Text(text)))
+			rows = append(rows, app.Elem("li").Body(app.Elem("code").Text(k.Path), app.Text(" "), app.Elem("span").Class("dim").Text(text)))
 		}
 		if len(rows) > 0 {
 			title := [...]string{"used", "no effect here", "not supported", "unknown"}[s]
-			parts = append(parts, app.Details().Open(s >= importer.Unsupported).Body(
-				app.Summary().Text(derive.Count(int64(len(rows)))+" "+title), app.Ul().Class("keylist").Body(rows...)))
+			parts = append(parts, app.Elem("details").Attr("open", s >= importer.Unsupported).Body(
+				app.Elem("summary").Text(derive.Count(int64(len(rows)))+" "+title), app.Elem("ul").Class("keylist").Body(rows...)))
 		}
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	return app.Div().Class("imported").Role("status").Body(append([]app.UI{app.H3().Text("Imported as " + read.Kind.String())}, parts...)...)
+	return app.Elem("div").Class("imported").Role("status").Body(append([]app.UI{app.Elem("h3").Text("Imported as " + read.Kind.String())}, parts...)...)
 }
 
 func (d *Dialogs) onClose(app.Context, app.Event) {

@@ -21,12 +21,12 @@ type Field struct {
 func (f *Field) Render() app.UI {
 	r := &f.Row
 	rowClass := class("frow", when(r.Changed, "set"), when(r.Error != "", "bad"), when(r.Control == derive.ControlSwitch, "onoff"))
-	label := app.Label().For(r.ID).Title(r.Help).Text(r.Label)
-	reset := app.Button().Type("button").Class("dot").Hidden(!r.Changed).Title("Differs from the preset. Reset to "+r.Preset).
+	label := app.Elem("label").Attr("for", r.ID).Title(r.Help).Text(r.Label)
+	reset := app.Elem("button").Attr("type", "button").Class("dot").Hidden(!r.Changed).Title("Differs from the preset. Reset to "+r.Preset).
 		Aria("label", "Reset "+r.Label+" to "+r.Preset).OnClick(f.onReset)
-	return app.Div().Class(rowClass).Body(
+	return app.Elem("div").Class(rowClass).Body(
 		reset, label, f.control(),
-		app.P().ID(r.ID+"-error").Class("fnote").Hidden(r.Error == "").Text(r.Error),
+		app.Elem("p").ID(r.ID+"-error").Class("fnote").Hidden(r.Error == "").Text(r.Error),
 	)
 }
 
@@ -34,31 +34,31 @@ func (f *Field) control() app.UI {
 	r := &f.Row
 	switch r.Control {
 	case derive.ControlDerived:
-		return app.Output().ID(r.ID).Class("derived").Text(r.Value)
+		return app.Elem("output").ID(r.ID).Class("derived").Text(r.Value)
 	case derive.ControlSwitch:
-		return app.Button().ID(r.ID).Type("button").Class("switch").Role("switch").Aria("checked", boolText(r.On)).Aria("label", r.Label).
+		return app.Elem("button").ID(r.ID).Attr("type", "button").Class("switch").Role("switch").Aria("checked", boolText(r.On)).Aria("label", r.Label).
 			Aria("describedby", r.ID+"-error").DataSet("field", r.Path).OnClick(f.onSwitch)
 	case derive.ControlSegments:
 		buttons := make([]app.UI, len(r.Options))
 		for i, o := range r.Options {
-			buttons[i] = app.Button().Type("button").Aria("pressed", boolText(o.Selected)).DataSet("value", o.Value).OnClick(f.onSegment).Text(o.Label)
+			buttons[i] = app.Elem("button").Attr("type", "button").Aria("pressed", boolText(o.Selected)).DataSet("value", o.Value).OnClick(f.onSegment).Text(o.Label)
 		}
-		return app.Div().ID(r.ID).Class("seg small").Role("group").Aria("label", r.Label).DataSet("field", r.Path).DataSet("value", r.Value).Body(buttons...)
+		return app.Elem("div").ID(r.ID).Class("seg small").Role("group").Aria("label", r.Label).DataSet("field", r.Path).DataSet("value", r.Value).Body(buttons...)
 	case derive.ControlSelect:
 		options := make([]app.UI, len(r.Options))
 		for i, o := range r.Options {
-			options[i] = app.Option().Value(o.Value).Selected(o.Selected).Text(o.Label)
+			options[i] = app.Elem("option").Attr("value", o.Value).Attr("selected", o.Selected).Text(o.Label)
 		}
-		return app.Span().Class("box pick2").Body(
-			app.Select().ID(r.ID).Aria("describedby", r.ID+"-error").DataSet("field", r.Path).OnChange(f.onChange).Body(options...),
+		return app.Elem("span").Class("box pick2").Body(
+			app.Elem("select").ID(r.ID).Aria("describedby", r.ID+"-error").DataSet("field", r.Path).OnChange(f.onChange).Body(options...),
 			icon("down"),
 		)
 	}
-	return app.Span().Class("box").Body(
-		app.Input().ID(r.ID).Type("text").Attr("inputmode", "decimal").Attr("autocomplete", "off").Attr("spellcheck", "false").
-			Aria("describedby", r.ID+"-error").Aria("invalid", boolText(r.Error != "")).Placeholder(r.Placeholder).
+	return app.Elem("span").Class("box").Body(
+		app.ElemSelfClosing("input").ID(r.ID).Attr("type", "text").Attr("inputmode", "decimal").Attr("autocomplete", "off").Attr("spellcheck", "false").
+			Aria("describedby", r.ID+"-error").Aria("invalid", boolText(r.Error != "")).Attr("placeholder", r.Placeholder).
 			DataSet("field", r.Path).OnInput(f.onInput).OnBlur(f.onBlur).OnKeyDown(f.onKey),
-		app.Span().Class("unit").Hidden(r.Value == "").Text(r.Unit),
+		app.Elem("span").Class("unit").Hidden(r.Value == "").Text(r.Unit),
 	)
 }
 

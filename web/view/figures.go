@@ -21,8 +21,8 @@ func (f *Figures) Render() app.UI {
 	for i := range f.VM.Tiles {
 		tiles = append(tiles, f.tile(&f.VM.Tiles[i]))
 	}
-	return app.Section().ID(ids.Figures).Class(class("figures", when(f.VM.Stale, "stale"))).Aria("label", "Key figures").Body(
-		app.Div().Class("kpis").Body(tiles...),
+	return app.Elem("section").ID(ids.Figures).Class(class("figures", when(f.VM.Stale, "stale"))).Aria("label", "Key figures").Body(
+		app.Elem("div").Class("kpis").Body(tiles...),
 		f.formula(),
 	)
 }
@@ -30,17 +30,17 @@ func (f *Figures) Render() app.UI {
 func (f *Figures) tile(t *derive.Figure) app.UI {
 	sub := []app.UI{app.Text(t.Sub)}
 	if t.Other != "" {
-		sub = []app.UI{app.Text(t.Other + " "), app.Span().Class(class("delta", better(t.Better))).Text(t.Change), hidden(betterWord(t.Better))}
+		sub = []app.UI{app.Text(t.Other + " "), app.Elem("span").Class(class("delta", better(t.Better))).Text(t.Change), hidden(betterWord(t.Better))}
 	}
-	return app.Button().ID(t.ID).Type("button").Class(class("kpi", when(t.Hot, "hot"), when(t.Open, "open"))).
+	return app.Elem("button").ID(t.ID).Attr("type", "button").Class(class("kpi", when(t.Hot, "hot"), when(t.Open, "open"))).
 		Aria("expanded", boolText(t.Open)).Title("How this figure comes about").DataSet("value", t.Value).DataSet("id", t.ID).OnClick(f.onOpen).Body(
-		app.Span().Class("lab").Text(t.Label),
-		app.Span().Class("val").Body(app.Text(t.Number), app.Small().Text(t.Unit), app.Span().Class("second").Text(t.Second)),
-		app.Span().Class("sub").Body(sub...),
+		app.Elem("span").Class("lab").Text(t.Label),
+		app.Elem("span").Class("val").Body(app.Text(t.Number), app.Elem("small").Text(t.Unit), app.Elem("span").Class("second").Text(t.Second)),
+		app.Elem("span").Class("sub").Body(sub...),
 	)
 }
 
-func hidden(text string) app.UI { return app.Span().Class("sr").Text(text) }
+func hidden(text string) app.UI { return app.Elem("span").Class("sr").Text(text) }
 
 func better(b int) string {
 	switch {
@@ -66,13 +66,13 @@ func (f *Figures) formula() app.UI {
 	}
 	rows := make([]app.UI, 0, 2*len(o.Rows))
 	for _, r := range o.Rows {
-		rows = append(rows, app.Dt().Text(r[0]), app.Dd().Text(r[1]))
+		rows = append(rows, app.Elem("dt").Text(r[0]), app.Elem("dd").Text(r[1]))
 	}
-	return app.Div().Class("formula").Role("region").Aria("label", o.Title).Body(
-		app.H3().Text(o.Title),
-		app.P().Text(o.Text),
-		app.Dl().Body(rows...),
-		app.P().Class("dim").Text(o.Note),
+	return app.Elem("div").Class("formula").Role("region").Aria("label", o.Title).Body(
+		app.Elem("h3").Text(o.Title),
+		app.Elem("p").Text(o.Text),
+		app.Elem("dl").Body(rows...),
+		app.Elem("p").Class("dim").Text(o.Note),
 		iconButton("formula-close", "close", "Close", f.onClose),
 	)
 }

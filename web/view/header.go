@@ -20,31 +20,31 @@ func (h *Header) Render() app.UI {
 	vm := h.VM
 	options := make([]app.UI, len(vm.Presets))
 	for i, o := range vm.Presets {
-		options[i] = app.Option().Value(o.Value).Selected(o.Selected).Text(o.Label)
+		options[i] = app.Elem("option").Attr("value", o.Value).Attr("selected", o.Selected).Text(o.Label)
 	}
-	return app.Header().Class("top").Body(
-		app.Button().ID("menu").Type("button").Class("icon only-narrow").Aria("label", "Configuration").OnClick(h.onMenu).Body(icon("menu")),
-		app.H1().Class("brand").Body(
-			app.Span().Class("mark").Aria("hidden", "true").Body(app.I(), app.I(), app.I()),
-			app.B().Text("Distopt"), app.Span().Text("Playground"),
+	return app.Elem("header").Class("top").Body(
+		app.Elem("button").ID("menu").Attr("type", "button").Class("icon only-narrow").Aria("label", "Configuration").OnClick(h.onMenu).Body(icon("menu")),
+		app.Elem("h1").Class("brand").Body(
+			app.Elem("span").Class("mark").Aria("hidden", "true").Body(app.Elem("i"), app.Elem("i"), app.Elem("i")),
+			app.Elem("b").Text("Distopt"), app.Elem("span").Text("Playground"),
 		),
-		app.Span().Class("pick").Body(
-			app.Select().ID(ids.Preset).Aria("label", "Preset").OnChange(h.onPreset).Body(options...),
+		app.Elem("span").Class("pick").Body(
+			app.Elem("select").ID(ids.Preset).Aria("label", "Preset").OnChange(h.onPreset).Body(options...),
 			icon("down"),
 		),
-		app.Div().Class("seg").Role("group").Aria("label", "Configuration shown").Body(
+		app.Elem("div").Class("seg").Role("group").Aria("label", "Configuration shown").Body(
 			h.side(ids.SideA, "A", !vm.Compare && vm.Shown == state.A, vm.Broken[state.A], h.onA),
 			h.side(ids.SideB, "B", !vm.Compare && vm.Shown == state.B, vm.Broken[state.B], h.onB),
 			h.side(ids.Compare, "Compare", vm.Compare, false, h.onCompare),
 		),
-		app.Span().Class("b-name").Text(vm.Other),
-		app.Span().Class("grow"),
-		app.Span().Class("notice").Text(vm.Notice),
-		app.Button().ID(ids.Undo).Type("button").Class("icon wide").Aria("label", "Undo, Ctrl+Z").Title("Undo (Ctrl+Z)").Disabled(!vm.CanUndo).OnClick(h.onUndo).Body(icon("undo")),
-		app.Button().ID(ids.Redo).Type("button").Class("icon wide").Aria("label", "Redo, Ctrl+Shift+Z").Title("Redo (Ctrl+Shift+Z)").Disabled(!vm.CanRedo).OnClick(h.onRedo).Body(icon("redo")),
-		app.Button().ID(ids.Share).Type("button").Class("btn").Title("Copy a link to this configuration").OnClick(h.onShare).Body(icon("share"), app.Span().Text("Share")),
+		app.Elem("span").Class("b-name").Text(vm.Other),
+		app.Elem("span").Class("grow"),
+		app.Elem("span").Class("notice").Text(vm.Notice),
+		app.Elem("button").ID(ids.Undo).Attr("type", "button").Class("icon wide").Aria("label", "Undo, Ctrl+Z").Title("Undo (Ctrl+Z)").Attr("disabled", !vm.CanUndo).OnClick(h.onUndo).Body(icon("undo")),
+		app.Elem("button").ID(ids.Redo).Attr("type", "button").Class("icon wide").Aria("label", "Redo, Ctrl+Shift+Z").Title("Redo (Ctrl+Shift+Z)").Attr("disabled", !vm.CanRedo).OnClick(h.onRedo).Body(icon("redo")),
+		app.Elem("button").ID(ids.Share).Attr("type", "button").Class("btn").Title("Copy a link to this configuration").OnClick(h.onShare).Body(icon("share"), app.Elem("span").Text("Share")),
 		iconButton(ids.Theme, "theme", themeLabel(vm.Theme), h.onTheme),
-		app.Button().ID(ids.Help).Type("button").Class("icon").Aria("label", "Help and keyboard map").Title("Help (?)").OnClick(h.onHelp).Body(app.Span().Class("q").Text("?")),
+		app.Elem("button").ID(ids.Help).Attr("type", "button").Class("icon").Aria("label", "Help and keyboard map").Title("Help (?)").OnClick(h.onHelp).Body(app.Elem("span").Class("q").Text("?")),
 	)
 }
 
@@ -53,7 +53,7 @@ func (h *Header) side(id, name string, on, broken bool, pressed app.EventHandler
 	if id == ids.Compare {
 		title = "A and B on one axis (Shift+X)"
 	}
-	return app.Button().ID(id).Type("button").Class(when(broken, "broken")).Aria("pressed", boolText(on)).Title(title).OnClick(pressed).Text(name)
+	return app.Elem("button").ID(id).Attr("type", "button").Class(when(broken, "broken")).Aria("pressed", boolText(on)).Title(title).OnClick(pressed).Text(name)
 }
 
 func themeLabel(t state.Theme) string {

@@ -28,27 +28,27 @@ func (in *Inspector) Render() app.UI {
 		}
 	}
 	add(len(vm.Shares) > 0, in.shares())
-	add(vm.Intro != "" && len(vm.Shares) == 0, app.P().Text(vm.Intro))
+	add(vm.Intro != "" && len(vm.Shares) == 0, app.Elem("p").Text(vm.Intro))
 	add(len(vm.Rows) > 0, in.rows())
 	add(len(vm.Facts) > 0, in.facts())
-	add(len(vm.Why) > 0 && len(vm.Facts) > 0, app.H4().Text("Why did this start now?"))
+	add(len(vm.Why) > 0 && len(vm.Facts) > 0, app.Elem("h4").Text("Why did this start now?"))
 	add(len(vm.Why) > 0, in.why())
-	add(len(vm.Hides) > 0, app.H4().Text("What hides it?"), app.P().Body(in.sentence(vm.Hides)...))
-	add(len(vm.Waits) > 0, app.H4().Text("What waits for it?"), in.links(vm.Waits, ""))
-	add(len(vm.Worst) > 0, app.H4().Text("Most exposed"), in.links(vm.Worst, "hot"))
-	add(vm.Intro != "" && len(vm.Shares) > 0, app.P().Class("dim").Text(vm.Intro))
-	add(vm.Zoom >= 0, app.Div().Class("acts").Body(
-		app.Button().Type("button").Class("btn small").DataSet("span", int(vm.Zoom)).OnClick(in.onZoom).Text("Zoom to"),
-		app.Button().Type("button").Class("btn small").Hidden(!vm.Bucket).OnClick(in.onBuckets).Text("Buckets"),
+	add(len(vm.Hides) > 0, app.Elem("h4").Text("What hides it?"), app.Elem("p").Body(in.sentence(vm.Hides)...))
+	add(len(vm.Waits) > 0, app.Elem("h4").Text("What waits for it?"), in.links(vm.Waits, ""))
+	add(len(vm.Worst) > 0, app.Elem("h4").Text("Most exposed"), in.links(vm.Worst, "hot"))
+	add(vm.Intro != "" && len(vm.Shares) > 0, app.Elem("p").Class("dim").Text(vm.Intro))
+	add(vm.Zoom >= 0, app.Elem("div").Class("acts").Body(
+		app.Elem("button").Attr("type", "button").Class("btn small").DataSet("span", int(vm.Zoom)).OnClick(in.onZoom).Text("Zoom to"),
+		app.Elem("button").Attr("type", "button").Class("btn small").Hidden(!vm.Bucket).OnClick(in.onBuckets).Text("Buckets"),
 	))
-	return app.Aside().ID(in.ID).Class("inspect").Aria("label", "Selection").Body(
-		app.Header().Body(
-			app.Span().Class(class("sw", when(vm.Colour != "", "c-"+vm.Colour))).Hidden(vm.Colour == ""),
-			app.H2().Title(vm.Title).Text(vm.Title),
-			app.Span().Class("grow"),
-			app.Button().Type("button").Class("icon").Aria("label", "Clear the selection").Hidden(!vm.Close).OnClick(in.onClose).Body(icon("close")),
+	return app.Elem("aside").ID(in.ID).Class("inspect").Aria("label", "Selection").Body(
+		app.Elem("header").Body(
+			app.Elem("span").Class(class("sw", when(vm.Colour != "", "c-"+vm.Colour))).Hidden(vm.Colour == ""),
+			app.Elem("h2").Title(vm.Title).Text(vm.Title),
+			app.Elem("span").Class("grow"),
+			app.Elem("button").Attr("type", "button").Class("icon").Aria("label", "Clear the selection").Hidden(!vm.Close).OnClick(in.onClose).Body(icon("close")),
 		),
-		app.Div().Class("in").Body(body...),
+		app.Elem("div").Class("in").Body(body...),
 	)
 }
 
@@ -56,55 +56,55 @@ func (in *Inspector) shares() app.UI {
 	bar := make([]app.UI, 0, len(in.VM.Shares))
 	rows := make([]app.UI, 0, len(in.VM.Shares))
 	for _, s := range in.VM.Shares {
-		bar = append(bar, app.I().Class("c-"+s.Colour).DataSet("css", s.Width))
-		rows = append(rows, app.Tr().Body(
-			app.Th().Scope("row").Body(app.I().Class("sw c-"+s.Colour), app.Text(s.Name)),
-			app.Td().Class("num").Text(s.Value), app.Td().Class("num dim").Text(s.Percent),
+		bar = append(bar, app.Elem("i").Class("c-"+s.Colour).DataSet("css", s.Width))
+		rows = append(rows, app.Elem("tr").Body(
+			app.Elem("th").Attr("scope", "row").Body(app.Elem("i").Class("sw c-"+s.Colour), app.Text(s.Name)),
+			app.Elem("td").Class("num").Text(s.Value), app.Elem("td").Class("num dim").Text(s.Percent),
 		))
 	}
-	return app.Div().Class("shares").Body(
-		app.Div().Class("sharebar").Aria("hidden", "true").Body(bar...),
-		app.Table().Class("plain").Body(app.TBody().Body(rows...)),
+	return app.Elem("div").Class("shares").Body(
+		app.Elem("div").Class("sharebar").Aria("hidden", "true").Body(bar...),
+		app.Elem("table").Class("plain").Body(app.Elem("tbody").Body(rows...)),
 	)
 }
 
 func (in *Inspector) rows() app.UI {
 	rows := make([]app.UI, 0, len(in.VM.Rows))
 	for _, r := range in.VM.Rows {
-		rows = append(rows, app.Tr().Body(
-			app.Th().Scope("row").Text(r.Name), app.Td().Class("num").Text(r.A), app.Td().Class("num").Text(r.B), app.Td().Class("num strong").Text(r.Delta),
+		rows = append(rows, app.Elem("tr").Body(
+			app.Elem("th").Attr("scope", "row").Text(r.Name), app.Elem("td").Class("num").Text(r.A), app.Elem("td").Class("num").Text(r.B), app.Elem("td").Class("num strong").Text(r.Delta),
 		))
 	}
-	return app.Table().Class("plain").Body(
-		app.THead().Body(app.Tr().Body(app.Th().Scope("col").Text("ms"), app.Th().Scope("col").Class("num").Text("A"), app.Th().Scope("col").Class("num").Text("B"), app.Th().Scope("col").Class("num").Text("B − A"))),
-		app.TBody().Body(rows...),
+	return app.Elem("table").Class("plain").Body(
+		app.Elem("thead").Body(app.Elem("tr").Body(app.Elem("th").Attr("scope", "col").Text("ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("A"), app.Elem("th").Attr("scope", "col").Class("num").Text("B"), app.Elem("th").Attr("scope", "col").Class("num").Text("B − A"))),
+		app.Elem("tbody").Body(rows...),
 	)
 }
 
 func (in *Inspector) facts() app.UI {
 	list := make([]app.UI, 0, 2*len(in.VM.Facts))
 	for _, f := range in.VM.Facts {
-		list = append(list, app.Dt().Text(f.Name), app.Dd().Class(class(when(f.Hot, "hot"), when(f.Wide, "wide"))).Title(f.Value).Text(f.Value))
+		list = append(list, app.Elem("dt").Text(f.Name), app.Elem("dd").Class(class(when(f.Hot, "hot"), when(f.Wide, "wide"))).Title(f.Value).Text(f.Value))
 	}
-	return app.Dl().Class("facts").Body(list...)
+	return app.Elem("dl").Class("facts").Body(list...)
 }
 
 func (in *Inspector) why() app.UI {
 	items := make([]app.UI, 0, len(in.VM.Why))
 	for _, w := range in.VM.Why {
-		items = append(items, app.Li().Class(when(w.Binding, "bind")).Body(in.sentence(w.Text)...))
+		items = append(items, app.Elem("li").Class(when(w.Binding, "bind")).Body(in.sentence(w.Text)...))
 	}
-	return app.Ul().Class("why").Body(items...)
+	return app.Elem("ul").Class("why").Body(items...)
 }
 
 func (in *Inspector) sentence(s derive.Sentence) []app.UI {
 	parts := make([]app.UI, 0, len(s))
 	for _, p := range s {
 		if p.Span < 0 {
-			parts = append(parts, app.Span().Text(p.Text))
+			parts = append(parts, app.Elem("span").Text(p.Text))
 			continue
 		}
-		parts = append(parts, app.Button().Type("button").Class("inline").DataSet("span", int(p.Span)).OnClick(in.onSpan).Text(p.Text))
+		parts = append(parts, app.Elem("button").Attr("type", "button").Class("inline").DataSet("span", int(p.Span)).OnClick(in.onSpan).Text(p.Text))
 	}
 	return parts
 }
@@ -112,12 +112,12 @@ func (in *Inspector) sentence(s derive.Sentence) []app.UI {
 func (in *Inspector) links(links []derive.Link, hot string) app.UI {
 	rows := make([]app.UI, 0, len(links))
 	for _, l := range links {
-		rows = append(rows, app.Li().Body(
-			app.Button().Type("button").Class("inline").DataSet("span", int(l.Span)).OnClick(in.onSpan).Text(l.Text),
-			app.Span().Class(class("num", hot)).Text(l.Value),
+		rows = append(rows, app.Elem("li").Body(
+			app.Elem("button").Attr("type", "button").Class("inline").DataSet("span", int(l.Span)).OnClick(in.onSpan).Text(l.Text),
+			app.Elem("span").Class(class("num", hot)).Text(l.Value),
 		))
 	}
-	return app.Ul().Class("links").Body(rows...)
+	return app.Elem("ul").Class("links").Body(rows...)
 }
 
 func (in *Inspector) onSpan(ctx app.Context, _ app.Event) {

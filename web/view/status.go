@@ -17,12 +17,12 @@ type Status struct {
 // Render places what was simulated, and the promise.
 func (s *Status) Render() app.UI {
 	parts := make([]app.UI, 0, len(s.VM.Left)+3)
-	parts = append(parts, app.Span().Class("bad").Hidden(s.VM.Error == "").Text(s.VM.Error))
+	parts = append(parts, app.Elem("span").Class("bad").Hidden(s.VM.Error == "").Text(s.VM.Error))
 	for _, t := range s.VM.Left {
-		parts = append(parts, app.Span().Text(t))
+		parts = append(parts, app.Elem("span").Text(t))
 	}
-	parts = append(parts, app.Span().Class("grow"), app.Span().Text("Nothing you type leaves this page"))
-	return app.Footer().ID(ids.Status).Class("status").Body(parts...)
+	parts = append(parts, app.Elem("span").Class("grow"), app.Elem("span").Text("Nothing you type leaves this page"))
+	return app.Elem("footer").ID(ids.Status).Class("status").Body(parts...)
 }
 
 // Banner is the line over the figures when something needs to be said.
@@ -35,13 +35,13 @@ type Banner struct {
 // Render places the sentence and what can be done.
 func (b *Banner) Render() app.UI {
 	vm := b.VM
-	return app.Div().Class(class("banner", vm.Kind)).Role("status").Hidden(vm.Kind == "").Body(
-		app.B().Text(vm.Lead), app.Span().Class("text").Text(vm.Text), app.Code().Class("badlink").Hidden(vm.Bad == "").Text(vm.Bad),
-		app.Span().Class("grow"),
-		app.Button().Type("button").Class("link").Hidden(vm.Line == 0).DataSet("line", vm.Line).OnClick(b.onGo).Text("Go to line "+derive.Plain(vm.Line)),
-		app.Button().Type("button").Class("link").Hidden(!vm.Undo).OnClick(b.onUndo).Text("Undo"),
-		app.Button().Type("button").Class("link").Hidden(!vm.Again).OnClick(b.onAgain).Text("Simulate again"),
-		app.Button().Type("button").Class("link").Hidden(vm.Kind != "note" && vm.Bad == "" || vm.Again).OnClick(b.onDismiss).Text("Dismiss"),
+	return app.Elem("div").Class(class("banner", vm.Kind)).Role("status").Hidden(vm.Kind == "").Body(
+		app.Elem("b").Text(vm.Lead), app.Elem("span").Class("text").Text(vm.Text), app.Elem("code").Class("badlink").Hidden(vm.Bad == "").Text(vm.Bad),
+		app.Elem("span").Class("grow"),
+		app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Line == 0).DataSet("line", vm.Line).OnClick(b.onGo).Text("Go to line "+derive.Plain(vm.Line)),
+		app.Elem("button").Attr("type", "button").Class("link").Hidden(!vm.Undo).OnClick(b.onUndo).Text("Undo"),
+		app.Elem("button").Attr("type", "button").Class("link").Hidden(!vm.Again).OnClick(b.onAgain).Text("Simulate again"),
+		app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Kind != "note" && vm.Bad == "" || vm.Again).OnClick(b.onDismiss).Text("Dismiss"),
 	)
 }
 
@@ -63,13 +63,13 @@ type PhoneNav struct {
 // Render places three views.
 func (n *PhoneNav) Render() app.UI {
 	item := func(name string, sheet state.Sheet, count int) app.UI {
-		b := app.Button().Type("button").DataSet("sheet", int(sheet)).OnClick(n.onPick).Body(app.Text(name), app.Span().Class("count err").Hidden(count == 0).Text(derive.Plain(count)))
+		b := app.Elem("button").Attr("type", "button").DataSet("sheet", int(sheet)).OnClick(n.onPick).Body(app.Text(name), app.Elem("span").Class("count err").Hidden(count == 0).Text(derive.Plain(count)))
 		if n.Sheet == sheet {
 			b.Aria("current", "page")
 		}
 		return b
 	}
-	return app.Nav().Class("phonenav").Aria("label", "Views").Body(
+	return app.Elem("nav").Class("phonenav").Aria("label", "Views").Body(
 		item("Result", state.ResultSheet, 0), item("Config", state.ConfigSheet, n.Errors), item("More", state.MoreSheet, 0),
 	)
 }
@@ -90,9 +90,9 @@ type More struct {
 // Render places the actions as a list.
 func (m *More) Render() app.UI {
 	item := func(text, act string) app.UI {
-		return app.Button().Type("button").DataSet("act", act).OnClick(m.onAct).Text(text)
+		return app.Elem("button").Attr("type", "button").DataSet("act", act).OnClick(m.onAct).Text(text)
 	}
-	return app.Nav().Class("moresheet").Aria("label", "More").Hidden(!m.Shown).Body(
+	return app.Elem("nav").Class("moresheet").Aria("label", "More").Hidden(!m.Shown).Body(
 		item("Show A", "a"), item("Show B", "b"), item("Compare A and B", "compare"), item("Four versions", "versions"),
 		item("Undo", "undo"), item("Redo", "redo"), item("Import", "import"), item("Theme", "theme"), item("Help", "help"),
 	)

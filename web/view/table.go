@@ -39,8 +39,8 @@ func (t *Table) Render() app.UI {
 		if sorting == "" {
 			sorting = "none"
 		}
-		head[i] = app.Th().Scope("col").Class(when(c.Number, "num")).Aria("sort", sorting).Body(
-			app.Button().Type("button").DataSet("column", i).OnClick(t.onSort).Text(c.Title + mark),
+		head[i] = app.Elem("th").Attr("scope", "col").Class(when(c.Number, "num")).Aria("sort", sorting).Body(
+			app.Elem("button").Attr("type", "button").DataSet("column", i).OnClick(t.onSort).Text(c.Title + mark),
 		)
 	}
 	shown := min(len(vm.Rows), tableRows)
@@ -52,13 +52,13 @@ func (t *Table) Render() app.UI {
 	if more := len(vm.Rows) - shown + vm.More; more > 0 {
 		note = derive.Count(int64(more)) + " more rows. The CSV holds " + derive.Count(int64(len(vm.Rows))) + "."
 	}
-	return app.Div().Class("tablewrap").Body(
-		app.Table().ID(t.ID).Class("rows").Body(
-			app.Caption().Class("sr").Text(vm.Caption),
-			app.THead().Body(app.Tr().Body(head...)),
-			app.TBody().Body(rows...),
+	return app.Elem("div").Class("tablewrap").Body(
+		app.Elem("table").ID(t.ID).Class("rows").Body(
+			app.Elem("caption").Class("sr").Text(vm.Caption),
+			app.Elem("thead").Body(app.Elem("tr").Body(head...)),
+			app.Elem("tbody").Body(rows...),
 		),
-		app.P().Class("dim note").Hidden(note == "").Text(note),
+		app.Elem("p").Class("dim note").Hidden(note == "").Text(note),
 	)
 }
 
@@ -67,15 +67,15 @@ func (t *Table) row(i int) app.UI {
 	cells := make([]app.UI, len(r.Cells))
 	for k, text := range r.Cells {
 		number := t.VM.Columns[k].Number
-		cell := app.Td().Class(class(when(number, "num"), when(r.Hot && t.VM.Columns[k].Title == "Exposed", "hot"), when(t.VM.Columns[k].Title == "Cause", "wrap")))
+		cell := app.Elem("td").Class(class(when(number, "num"), when(r.Hot && t.VM.Columns[k].Title == "Exposed", "hot"), when(t.VM.Columns[k].Title == "Cause", "wrap")))
 		if k == t.named() {
-			cell.Body(app.I().Class(class("sw", when(r.Colour != "", "c-"+r.Colour))).Hidden(r.Colour == ""), app.Span().Text(text))
+			cell.Body(app.Elem("i").Class(class("sw", when(r.Colour != "", "c-"+r.Colour))).Hidden(r.Colour == ""), app.Elem("span").Text(text))
 		} else {
 			cell.Text(text)
 		}
 		cells[k] = cell
 	}
-	row := app.Tr().Body(cells...)
+	row := app.Elem("tr").Body(cells...)
 	if r.Span < 0 && r.Bucket < 0 {
 		return row
 	}
@@ -135,29 +135,29 @@ type Differences struct {
 func (d *Differences) Render() app.UI {
 	vm := d.VM
 	if vm == nil {
-		return app.P().Class("empty").Text("Both configurations must be simulated first.")
+		return app.Elem("p").Class("empty").Text("Both configurations must be simulated first.")
 	}
 	rows := make([]app.UI, len(vm.Rows))
 	for i, r := range vm.Rows {
-		rows[i] = app.Tr().Body(
-			app.Th().Scope("row").Class(when(r.Indent, "indent")).Body(app.Text(r.Name+" "), app.Span().Class("dim").Text(r.Unit)),
-			app.Td().Class("num").Text(r.A), app.Td().Class("num").Text(r.B), app.Td().Class("num").Text(r.Delta),
-			app.Td().Class("num").Body(app.Span().Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
-			app.Td().Class("bars").Body(app.Div().Class("diffbar").Aria("hidden", "true").Body(app.I().Class(better(r.Better)).Hidden(r.Bar == "").DataSet("css", r.Bar))),
+		rows[i] = app.Elem("tr").Body(
+			app.Elem("th").Attr("scope", "row").Class(when(r.Indent, "indent")).Body(app.Text(r.Name+" "), app.Elem("span").Class("dim").Text(r.Unit)),
+			app.Elem("td").Class("num").Text(r.A), app.Elem("td").Class("num").Text(r.B), app.Elem("td").Class("num").Text(r.Delta),
+			app.Elem("td").Class("num").Body(app.Elem("span").Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
+			app.Elem("td").Class("bars").Body(app.Elem("div").Class("diffbar").Aria("hidden", "true").Body(app.Elem("i").Class(better(r.Better)).Hidden(r.Bar == "").DataSet("css", r.Bar))),
 		)
 	}
-	return app.Div().Class("differences").Body(
-		app.P().Class("outcome").Body(
-			app.B().Text(vm.Text), app.Text(" "),
-			app.Button().Type("button").Class("inline").OnClick(d.onVersions).Text("The four versions, changes taken apart"),
+	return app.Elem("div").Class("differences").Body(
+		app.Elem("p").Class("outcome").Body(
+			app.Elem("b").Text(vm.Text), app.Text(" "),
+			app.Elem("button").Attr("type", "button").Class("inline").OnClick(d.onVersions).Text("The four versions, changes taken apart"),
 		),
-		app.Table().ID(ids.DiffTable).Class("rows").Body(
-			app.Caption().Class("sr").Text("A and B compared"),
-			app.THead().Body(app.Tr().Body(
-				app.Th().Scope("col").Text("Figure"), app.Th().Scope("col").Class("num").Title(vm.A).Text("A"), app.Th().Scope("col").Class("num").Title(vm.B).Text("B"),
-				app.Th().Scope("col").Class("num").Text("B − A"), app.Th().Scope("col").Class("num").Text("Change"), app.Th().Scope("col").Text("smaller | larger"),
+		app.Elem("table").ID(ids.DiffTable).Class("rows").Body(
+			app.Elem("caption").Class("sr").Text("A and B compared"),
+			app.Elem("thead").Body(app.Elem("tr").Body(
+				app.Elem("th").Attr("scope", "col").Text("Figure"), app.Elem("th").Attr("scope", "col").Class("num").Title(vm.A).Text("A"), app.Elem("th").Attr("scope", "col").Class("num").Title(vm.B).Text("B"),
+				app.Elem("th").Attr("scope", "col").Class("num").Text("B − A"), app.Elem("th").Attr("scope", "col").Class("num").Text("Change"), app.Elem("th").Attr("scope", "col").Text("smaller | larger"),
 			)),
-			app.TBody().Body(rows...),
+			app.Elem("tbody").Body(rows...),
 		),
 		d.moved(),
 	)
@@ -170,12 +170,12 @@ func (d *Differences) moved() app.UI {
 	}
 	rows := make([]app.UI, len(d.VM.Moved))
 	for i, m := range d.VM.Moved {
-		rows[i] = app.Tr().Body(app.Th().Scope("row").Class("wrap").Text(m[0]), app.Td().Class("wrap").Text(m[1]), app.Td().Class("wrap").Text(m[2]))
+		rows[i] = app.Elem("tr").Body(app.Elem("th").Attr("scope", "row").Class("wrap").Text(m[0]), app.Elem("td").Class("wrap").Text(m[1]), app.Elem("td").Class("wrap").Text(m[2]))
 	}
-	return app.Table().Class("rows moved").Body(
-		app.Caption().Class("sr").Text("Decisions that came out differently"),
-		app.THead().Body(app.Tr().Body(app.Th().Scope("col").Text("What moved"), app.Th().Scope("col").Text("A"), app.Th().Scope("col").Text("B"))),
-		app.TBody().Body(rows...),
+	return app.Elem("table").Class("rows moved").Body(
+		app.Elem("caption").Class("sr").Text("Decisions that came out differently"),
+		app.Elem("thead").Body(app.Elem("tr").Body(app.Elem("th").Attr("scope", "col").Text("What moved"), app.Elem("th").Attr("scope", "col").Text("A"), app.Elem("th").Attr("scope", "col").Text("B"))),
+		app.Elem("tbody").Body(rows...),
 	)
 }
 
@@ -198,37 +198,37 @@ func (v *Versions) Render() app.UI {
 		if vm != nil && vm.Failure != "" {
 			text = vm.Failure
 		}
-		return app.P().Class("empty").Text(text)
+		return app.Elem("p").Class("empty").Text(text)
 	}
 	rows := make([]app.UI, len(vm.Rows))
 	for i, r := range vm.Rows {
 		result := []app.UI{
-			app.Td().Class("num").Text(r.Step),
-			app.Td().Class("num").Body(app.Span().Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
-			app.Td().Class("num").Text(r.Exposed), app.Td().Class("num").Text(r.Amax),
-			app.Td().Class(when(r.Overlaps, "yes")).Text(r.Overlap),
+			app.Elem("td").Class("num").Text(r.Step),
+			app.Elem("td").Class("num").Body(app.Elem("span").Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
+			app.Elem("td").Class("num").Text(r.Exposed), app.Elem("td").Class("num").Text(r.Amax),
+			app.Elem("td").Class(when(r.Overlaps, "yes")).Text(r.Overlap),
 		}
 		if r.Error != "" {
-			result = []app.UI{app.Td().ColSpan(5).Class("wrap").Text(r.Error)}
+			result = []app.UI{app.Elem("td").Attr("colspan", 5).Class("wrap").Text(r.Error)}
 		}
 		cells := append([]app.UI{
-			app.Th().Scope("row").Body(app.B().Text(r.Name), app.Text(" "), app.Span().Class("dim").Text(r.What)),
+			app.Elem("th").Attr("scope", "row").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
 		}, result...)
-		cells = append(cells, app.Td().Body(app.Button().Type("button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
-		rows[i] = app.Tr().DataSet("version", r.Version).Body(cells...)
+		cells = append(cells, app.Elem("td").Body(app.Elem("button").Attr("type", "button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
+		rows[i] = app.Elem("tr").DataSet("version", r.Version).Body(cells...)
 	}
-	return app.Div().Class(class("versions", when(vm.Busy || vm.Stale, "stale"))).Body(
-		app.P().Class("outcome").Body(app.B().Text(vm.Summary)),
-		app.Table().ID(ids.FourTable).Class("rows").Body(
-			app.Caption().Class("sr").Text("The configuration under four framework versions"),
-			app.THead().Body(app.Tr().Body(
-				app.Th().Scope("col").Text("Framework version"), app.Th().Scope("col").Class("num").Text("Step time, ms"), app.Th().Scope("col").Class("num").Text("to BEFORE"),
-				app.Th().Scope("col").Class("num").Text("Param sync exposed, ms"), app.Th().Scope("col").Class("num").Text("Amax reductions"),
-				app.Th().Scope("col").Text("First all-gather runs beside Adam"), app.Th().Scope("col").Text(""),
+	return app.Elem("div").Class(class("versions", when(vm.Busy || vm.Stale, "stale"))).Body(
+		app.Elem("p").Class("outcome").Body(app.Elem("b").Text(vm.Summary)),
+		app.Elem("table").ID(ids.FourTable).Class("rows").Body(
+			app.Elem("caption").Class("sr").Text("The configuration under four framework versions"),
+			app.Elem("thead").Body(app.Elem("tr").Body(
+				app.Elem("th").Attr("scope", "col").Text("Framework version"), app.Elem("th").Attr("scope", "col").Class("num").Text("Step time, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("to BEFORE"),
+				app.Elem("th").Attr("scope", "col").Class("num").Text("Param sync exposed, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("Amax reductions"),
+				app.Elem("th").Attr("scope", "col").Text("First all-gather runs beside Adam"), app.Elem("th").Attr("scope", "col").Text(""),
 			)),
-			app.TBody().Body(rows...),
+			app.Elem("tbody").Body(rows...),
 		),
-		app.P().Class("dim note").Text("The shown configuration with framework.version set to each value, simulated. The change came in two parts, one in NeMo and one in Apex; the rows between BEFORE and AFTER have one part each."),
+		app.Elem("p").Class("dim note").Text("The shown configuration with framework.version set to each value, simulated. The change came in two parts, one in NeMo and one in Apex; the rows between BEFORE and AFTER have one part each."),
 	)
 }
 

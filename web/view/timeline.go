@@ -24,33 +24,33 @@ func (t *Timeline) Render() app.UI {
 	vm := t.VM
 	legend := make([]app.UI, 0, len(vm.Legend))
 	for _, l := range vm.Legend {
-		legend = append(legend, app.Span().Body(app.I().Class("sw c-"+l.Colour), app.Text(l.Name)))
+		legend = append(legend, app.Elem("span").Body(app.Elem("i").Class("sw c-"+l.Colour), app.Text(l.Name)))
 	}
-	return app.Section().Class("tl").Aria("label", "Timeline").Body(
-		app.Div().Class("bar").Body(
-			app.H2().Text("Timeline"), app.Span().Class("dim scope").Text(vm.Scope),
-			app.Span().Class("grow"),
-			app.Span().Class("legend").Body(legend...),
-			app.Span().Class("sep"),
-			app.Button().ID("timeline-table").Type("button").Class("icon").Aria("label", "Table of operations").Title("Table (T)").Aria("pressed", boolText(vm.Table != nil)).OnClick(t.onTable).Body(icon("table")),
+	return app.Elem("section").Class("tl").Aria("label", "Timeline").Body(
+		app.Elem("div").Class("bar").Body(
+			app.Elem("h2").Text("Timeline"), app.Elem("span").Class("dim scope").Text(vm.Scope),
+			app.Elem("span").Class("grow"),
+			app.Elem("span").Class("legend").Body(legend...),
+			app.Elem("span").Class("sep"),
+			app.Elem("button").ID("timeline-table").Attr("type", "button").Class("icon").Aria("label", "Table of operations").Title("Table (T)").Aria("pressed", boolText(vm.Table != nil)).OnClick(t.onTable).Body(icon("table")),
 			iconButton("zoom-out", "out", "Zoom out (S)", t.onOut),
 			iconButton("zoom-in", "in", "Zoom in (W)", t.onIn),
 			iconButton("zoom-fit", "fit", "Whole step (0)", t.onFit),
 		),
-		app.Div().Class("plot").ID(ids.Timeline).TabIndex(0).Role("application").
+		app.Elem("div").Class("plot").ID(ids.Timeline).TabIndex(0).Role("application").
 			Aria("label", "Timeline of one training step. Press T for the table.").Aria("activedescendant", "timeline-current").Hidden(vm.Table != nil).Body(
-			app.Div().Class("tl-top").Body(
-				app.Span().Class("tl-step").Text("Step"),
-				app.Canvas().ID("timeline-overview").Aria("hidden", "true"),
+			app.Elem("div").Class("tl-top").Body(
+				app.Elem("span").Class("tl-step").Text("Step"),
+				app.Elem("canvas").ID("timeline-overview").Aria("hidden", "true"),
 			),
-			app.Div().Class("tl-scroll").ID("timeline-scroll").Body(
-				app.Div().Class("tl-inner").DataSet("css", "height:"+derive.Plain(height(vm.Picture))+"px").Body(
-					app.Canvas().ID(ids.Canvas).Aria("hidden", "true"),
-					app.Div().Class("gutter").Body(t.gutter()...),
+			app.Elem("div").Class("tl-scroll").ID("timeline-scroll").Body(
+				app.Elem("div").Class("tl-inner").DataSet("css", "height:"+derive.Plain(height(vm.Picture))+"px").Body(
+					app.Elem("canvas").ID(ids.Canvas).Aria("hidden", "true"),
+					app.Elem("div").Class("gutter").Body(t.gutter()...),
 				),
 			),
-			app.Div().Role("option").ID("timeline-current").Class("sr").Aria("selected", "true").Text(vm.Current),
-			app.Div().ID("timeline-hover").Class("hover").Hidden(true).Aria("hidden", "true"),
+			app.Elem("div").Role("option").ID("timeline-current").Class("sr").Aria("selected", "true").Text(vm.Current),
+			app.Elem("div").ID("timeline-hover").Class("hover").Hidden(true).Aria("hidden", "true"),
 			&BusyCard{Mail: t.Mail, VM: vm.Busy, Empty: vm.Empty},
 		),
 		t.table(),
@@ -82,11 +82,11 @@ func (t *Timeline) gutter() []app.UI {
 				h = r.H + p.Rows[i+1].H
 			}
 		}
-		note := app.Span().Class(when(r.Hot, "hot")).Text(r.Note)
+		note := app.Elem("span").Class(when(r.Hot, "hot")).Text(r.Note)
 		css := "top:" + derive.Plain(r.Y-max(0, (14-h)/2)) + "px;height:" + derive.Plain(max(h, 14)) + "px"
 		if r.Button {
 			key := string(rune('A'+r.Slot)) + derive.Plain(r.Stage)
-			rows = append(rows, app.Button().Type("button").Class("stage").DataSet("css", css).DataSet("key", key).Aria("expanded", boolText(r.Open)).
+			rows = append(rows, app.Elem("button").Attr("type", "button").Class("stage").DataSet("css", css).DataSet("key", key).Aria("expanded", boolText(r.Open)).
 				Title("Open or close this stage").OnClick(t.onStage).Body(app.Text(r.Label), note))
 			continue
 		}
@@ -97,7 +97,7 @@ func (t *Timeline) gutter() []app.UI {
 		case derive.RowSync, derive.RowMessages:
 			name = "lane minor"
 		}
-		rows = append(rows, app.Div().Class(name).DataSet("css", css).Body(app.Text(r.Label), note))
+		rows = append(rows, app.Elem("div").Class(name).DataSet("css", css).Body(app.Text(r.Label), note))
 	}
 	return rows
 }
@@ -106,7 +106,7 @@ func (t *Timeline) table() app.UI {
 	if t.VM.Table == nil {
 		return nil
 	}
-	return app.Div().Class("tl-table").Body(&Table{Mail: t.Mail, VM: t.VM.Table, ID: "operation-table", Of: "spans"})
+	return app.Elem("div").Class("tl-table").Body(&Table{Mail: t.Mail, VM: t.VM.Table, ID: "operation-table", Of: "spans"})
 }
 
 // OnMount binds the control to the elements.
@@ -181,7 +181,7 @@ type BusyCard struct {
 func (b *BusyCard) Render() app.UI {
 	vm := b.VM
 	if vm == nil {
-		return app.Div().Class("overlay").Hidden(true)
+		return app.Elem("div").Class("overlay").Hidden(true)
 	}
 	id := ids.Busy
 	if vm.Restart {
@@ -189,15 +189,15 @@ func (b *BusyCard) Render() app.UI {
 	}
 	var report app.UI
 	if vm.Report != "" {
-		report = app.Details().Body(app.Summary().Text("Report"), app.Pre().Text(strings.TrimSpace(vm.Report)))
+		report = app.Elem("details").Body(app.Elem("summary").Text("Report"), app.Elem("pre").Text(strings.TrimSpace(vm.Report)))
 	}
-	return app.Div().Class("overlay").Body(
-		app.Div().ID(id).Class("card").Role("group").Aria("label", vm.Title).Body(
-			app.H3().Text(vm.Title),
-			app.P().Text(vm.Text+vm.Percent),
-			app.Div().Class("prog").Hidden(vm.Share == "").Body(app.I().DataSet("css", vm.Share)),
-			app.Button().ID(ids.Cancel).Type("button").Class("btn small").Hidden(!vm.Cancel).OnClick(b.onCancel).Text("Cancel"),
-			app.Button().ID(ids.Restart).Type("button").Class("btn small primary").Hidden(!vm.Restart).OnClick(b.onRestart).Text("Restart"),
+	return app.Elem("div").Class("overlay").Body(
+		app.Elem("div").ID(id).Class("card").Role("group").Aria("label", vm.Title).Body(
+			app.Elem("h3").Text(vm.Title),
+			app.Elem("p").Text(vm.Text+vm.Percent),
+			app.Elem("div").Class("prog").Hidden(vm.Share == "").Body(app.Elem("i").DataSet("css", vm.Share)),
+			app.Elem("button").ID(ids.Cancel).Attr("type", "button").Class("btn small").Hidden(!vm.Cancel).OnClick(b.onCancel).Text("Cancel"),
+			app.Elem("button").ID(ids.Restart).Attr("type", "button").Class("btn small primary").Hidden(!vm.Restart).OnClick(b.onRestart).Text("Restart"),
 			report,
 		),
 	)
