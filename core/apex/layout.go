@@ -129,7 +129,8 @@ func (l *Layout) Place(p bucket.ParamID) { l.PlaceAs(p, l.DTypes(p)) }
 // PlaceAs gives p its fragments in buckets of the triple d.
 //
 // The search for the last bucket of a triple ends at bucket 0 without comparing it: as long as
-// bucket 0 can be filled, a parameter of any triple may begin there, with bucket 0's dtypes.
+// bucket 0 can be filled, a parameter of any triple may begin there, with bucket 0's dtypes. The
+// first parameter of all makes bucket 0 even if it has no elements, hence no fragments.
 func (l *Layout) PlaceAs(p bucket.ParamID, d bucket.DTypes) {
 	if l.placed[p] {
 		return
@@ -138,9 +139,6 @@ func (l *Layout) PlaceAs(p bucket.ParamID, d bucket.DTypes) {
 	l.unplaced--
 	l.lastPlaced = p
 	numel := l.Params[p].Numel
-	if numel == 0 {
-		return
-	}
 	last := l.lastBucket(d)
 	if last < 0 {
 		last = l.newBucket(d, 0)

@@ -114,7 +114,8 @@ func (s *Sharded) convertTable() {
 
 // convert brings updated shards into the dtype that is gathered. For FP8 parameters NeMo also
 // renews scale_inv and reduces the amaxes: before PR #8221 in every call, after it once per step,
-// when the last bucket has been cast.
+// when the last bucket has been cast. What NeMo has not cast, Apex converts last: before PR #8221
+// that includes the bytes of a bucket of which this rank owns nothing but padding.
 func (s *Sharded) convert(ids []bucket.ID) {
 	s.observeBuckets(optim.OpCheckDTypes, ids)
 	o := &s.l.Options
@@ -131,8 +132,8 @@ func (s *Sharded) convert(ids []bucket.ID) {
 			for _, f := range s.localOf(id) {
 				c.FP8 = append(c.FP8, optim.FP8Cast{Param: f.param, Bucket: id, Elems: f.elems})
 			}
-		case bytes && fp8:
-		case bytes, o.WithScaledStates:
+		case bytes && fp8 && len(s.localOf(id)) > 0:
+		case bytes, o.WithScaledStates && b.DTypes.ParamSync != dtype.FP32:
 			c.Copies.Tensors++
 			c.Copies.Bytes += bytesOf(b.Shard, b.DTypes.ParamSync)
 		}
@@ -145,7 +146,6 @@ func (s *Sharded) convert(ids []bucket.ID) {
 	for _, f := range c.FP8 {
 		s.observeElems(optim.OpCastFP8, int64(f.Elems))
 	}
-	s.observeCopy(c.Copies)
 	if work { // of some rank, if not of this one
 		s.rt.Cast(c)
 	}
@@ -164,6 +164,7 @@ func (s *Sharded) convert(ids []bucket.ID) {
 			s.reduceAmax()
 		}
 	}
+	s.observeCopy(c.Copies)
 }
 
 // castsInOrder lists the FP8 casts by parameter, in optimizer order (before PR #8221).

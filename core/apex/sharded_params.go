@@ -21,6 +21,9 @@ func (s *Sharded) PreForward(p bucket.ParamID) {
 	s.observeParam(optim.OpParamAccess, p)
 	st.pendingForward = false
 	s.pending--
+	if !s.l.Placed(p) {
+		return
+	}
 	s.w.oneParam[0] = p
 	s.useParams(s.w.oneParam[:])
 	s.prefetch()
@@ -190,10 +193,10 @@ func (s *Sharded) copyParams(params []bucket.ParamID) {
 }
 
 // sharesMemory reports whether gathered values are in place at once: with a contiguous parameter
-// buffer, but for FP8 tensors before NeMo PR #8221, which were gathered elsewhere.
+// buffer, but for FP8 tensors in Apex before PR #1771, which gathered bytes elsewhere.
 func (s *Sharded) sharesMemory(p bucket.ParamID) bool {
 	o := &s.l.Options
-	return o.ContiguousParamBuffer && (o.NewNeMo || !s.l.Params[p].FP8)
+	return o.ContiguousParamBuffer && (o.NewApex || !s.l.Params[p].FP8)
 }
 
 // consume counts p as copied out of its buckets.

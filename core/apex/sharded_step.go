@@ -30,6 +30,9 @@ func (s *Sharded) Step() {
 		}
 	}
 	s.createParamBuckets()
+	if s.err != nil {
+		return
+	}
 	s.steps++
 	overlap := o.Distributed > 1 && o.OverlapParamSync
 
@@ -88,6 +91,10 @@ func (s *Sharded) createParamBuckets() {
 		s.gathers = append(s.gathers, gatherBucket{})
 	}
 	for id := range s.gathers {
+		if len(s.l.Buckets[id].Fragments) == 0 {
+			s.fail("bucket %d: got no parameter with elements, want one; leave empty parameters out", id)
+			return
+		}
 		s.gathers[id] = gatherBucket{status: optim.ParamSharded}
 	}
 	s.left = len(s.gathers)
@@ -144,7 +151,7 @@ func (s *Sharded) localStep(ids []bucket.ID, once bool) {
 		if len(with) > 0 {
 			s.update(with, true)
 		}
-		if !once && (len(without) > 0 || len(with) == 0) {
+		if !once && len(without) > 0 {
 			s.update(without, false)
 		}
 	default:

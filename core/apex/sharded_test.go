@@ -131,20 +131,23 @@ func TestStepAllocatesNothing(t *testing.T) {
 // nothing is a Runtime without effects.
 type nothing struct{ optim.Runtime }
 
-func (nothing) Wait(_, _ optim.Stream)             {}
-func (nothing) ZeroGrad(*optim.Zero)               {}
-func (nothing) AccumulateGrad(*optim.Accumulation) {}
-func (nothing) ReduceScatter(*optim.Collective)    {}
-func (nothing) KeepShards(*optim.Kept)             {}
-func (nothing) LocalNorm(*optim.Norm)              {}
-func (nothing) AllReduceNorm(*optim.Reduction)     {}
-func (nothing) Clip(float64)                       {}
-func (nothing) Adam(*optim.Update)                 {}
-func (nothing) Cast(*optim.Cast)                   {}
-func (nothing) UpdateScaleInv(*optim.Reduction)    {}
-func (nothing) AllReduceAmax(*optim.Reduction)     {}
-func (nothing) AllGather(*optim.Collective)        {}
-func (nothing) UseParams(*optim.ParamUse)          {}
+func (nothing) Wait(_, _ optim.Stream)              {}
+func (nothing) ZeroGrad(*optim.Zero)                {}
+func (nothing) AccumulateGrad(*optim.Accumulation)  {}
+func (nothing) ReduceScatter(*optim.Collective)     {}
+func (nothing) AllReduceShards(*optim.Collective)   {}
+func (nothing) KeepShards(*optim.Kept)              {}
+func (nothing) AllReduceGrads(*optim.GradReduction) {}
+func (nothing) LocalNorm(*optim.Norm)               {}
+func (nothing) AllReduceNorm(*optim.Reduction)      {}
+func (nothing) Clip(float64)                        {}
+func (nothing) CheckFinite() bool                   { return true }
+func (nothing) Adam(*optim.Update)                  {}
+func (nothing) Cast(*optim.Cast)                    {}
+func (nothing) UpdateScaleInv(*optim.Reduction)     {}
+func (nothing) AllReduceAmax(*optim.Reduction)      {}
+func (nothing) AllGather(*optim.Collective)         {}
+func (nothing) UseParams(*optim.ParamUse)           {}
 
 // twoBuckets is plain Apex over buckets of 128 elements: p0 and half of p1 in bucket 0, the rest
 // of p1 and p2 in bucket 1.
@@ -260,6 +263,15 @@ func TestRuntimeErrors(t *testing.T) {
 	s.ZeroGrad()
 	s.Step()
 	require.ErrorContains(t, s.Err(), "p0: got an FP8 parameter gathered in fp32 with bucket 0, want uint8")
+
+	params, groups = sized(0)
+	l, err = NewLayout(smallOptions(), params, groups)
+	require.NoError(t, err)
+	s, err = NewSharded(l, Config{Runtime: nothing{}})
+	require.NoError(t, err)
+	s.ZeroGrad()
+	s.Step()
+	require.ErrorContains(t, s.Err(), "bucket 0: got no parameter with elements")
 
 	for _, tt := range []struct {
 		change func(*Options, *Config)
