@@ -170,12 +170,12 @@ func (c *Case) Options() (apex.Options, error) {
 
 // noLayout are arguments that decide neither layout nor control flow.
 var noLayout = []string{
-	"name", "lr", "betas", "eps", "weight_decay", "bias_correction", "adam_w_mode", "amsgrad", "pipeline_size", "device",
+	"name", "cls", "sched", "lr", "betas", "eps", "weight_decay", "bias_correction", "adam_w_mode", "amsgrad", "pipeline_size", "device",
 }
 
 func (c *Case) readDType(key string, d *dtype.DType) error {
 	raw, ok := c.Optim[key]
-	if !ok {
+	if !ok || string(raw) == "null" {
 		return nil
 	}
 	var word string

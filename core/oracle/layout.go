@@ -131,12 +131,15 @@ func lazily(l *apex.Layout, hooks []bucket.ParamID) {
 	}
 }
 
+// notPassed are keys of the optim section that NeMo keeps for itself.
+var notPassed = []string{"name", "cls", "sched"}
+
 // nemoArgs are the arguments with which NeMo calls the constructor: the optim section without what
 // is for NeMo itself, and its overrides.
 func nemoArgs(c *Case, o apex.Options) (map[string]any, error) {
 	args := map[string]any{"dtype": o.State.String(), "contiguous_grad_buffer": o.ContiguousGradBuffer}
 	for key, raw := range c.Optim {
-		if key != "name" {
+		if !slices.Contains(notPassed, key) {
 			args[key] = raw
 		}
 	}

@@ -30,7 +30,7 @@ func CheckTrace(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(c.Init) > 0 {
+	if len(c.Init) > 0 && string(c.Init) != "null" {
 		if err := initialise(l, c.Init); err != nil {
 			return err
 		}
