@@ -38,12 +38,12 @@ type checker struct {
 
 // ranges checks every field by itself; a Scenario need not come from a document.
 func (c *checker) ranges() {
+	probe := *c.s
 	for i := range Fields {
 		f := &Fields[i]
 		if c.invalid[f.Path] {
 			continue
 		}
-		probe := *c.s
 		text := f.Get(c.s)
 		if err := f.Set(&probe, text); err != nil {
 			c.errs = append(c.errs, err)
