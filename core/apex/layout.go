@@ -110,7 +110,7 @@ func (l *Layout) WarnsOfPadding() bool {
 		return false
 	}
 	filled, size := l.Use()
-	return float64(filled) < float64(0.7*float64(size))
+	return float64(filled)/float64(size) < 0.7
 }
 
 // DTypes returns the triple with which p is placed when nothing else is asked for: the default

@@ -79,7 +79,7 @@ func (s *Sharded) QuietBackward() bool {
 // of them count as partially filled from now on. A sync in flight of any of them ends first.
 func (s *Sharded) copyGrad(p bucket.ParamID) {
 	s.observeParam(optim.OpGradCopy, p)
-	if s.l.Options.ContiguousGradBuffer {
+	if s.l.Options.ContiguousGradBuffer && len(s.l.Fragments[p]) > 0 {
 		s.placeAll()
 	}
 	a := &s.w.accumulation
@@ -236,7 +236,7 @@ func (s *Sharded) startGradSync(ids []bucket.ID) {
 	if o.Redundant > 1 {
 		c := s.collective(stream, optim.Redundant, o.Redundant, op)
 		if o.Later.NCCLUserBuffers {
-			c.Op, c.Divide = optim.Sum, o.AverageGradSync
+			c.Op = optim.Sum // of quotients by the distributed size alone
 		}
 		for _, id := range ids {
 			b := &s.l.Buckets[id]

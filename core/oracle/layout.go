@@ -125,7 +125,7 @@ func initialise(l *apex.Layout, init json.RawMessage) error {
 func lazily(l *apex.Layout, hooks []bucket.ParamID) {
 	for _, p := range hooks {
 		l.Place(p)
-		if l.Options.ContiguousGradBuffer {
+		if l.Options.ContiguousGradBuffer && len(l.Fragments[p]) > 0 {
 			l.InitParams(nil)
 		}
 	}
