@@ -41,7 +41,7 @@ func CheckLayout(data []byte) error {
 			return err
 		}
 	}
-	return compare(data, doc, "name", "case")
+	return compare(data, doc, caseKeys...)
 }
 
 func ranksOf(local map[string]json.RawMessage, world int) ([]int, error) {
