@@ -11,18 +11,36 @@ import "math"
 func FMA(x, y, z float32) float32 {
 	p := float64(x) * float64(y)
 	s := float64(p) + float64(z)
-	if b := math.Float64bits(s); b&halfMask == half || b&^(1<<63)-1 < leastNormal-1 {
+	if Unsure(s) {
 		return roundOdd(p, float64(z), s)
 	}
 	return float32(s)
 }
 
-// Bits of a float64 below the last place of an fp32 value.
 const (
-	halfMask    = 1<<29 - 1
-	half        = 1 << 28
+	belowFP32   = 1<<29 - 1 // the bits of a float64 below the last place of fp32
+	halfFP32    = 1 << 28
 	leastNormal = (1023 - 126) << 52 // 2^-126
 )
+
+// Unsure reports whether rounding s to fp32 could differ from rounding the exact sum that s stands
+// for. Inner loops ask it, and call FMA where it does, which hardly ever happens.
+func Unsure(s float64) bool {
+	b := math.Float64bits(s)
+	return b&belowFP32 == halfFP32 || b&^(1<<63)-1 < leastNormal-1
+}
+
+// AnyHalfWay and AnySubnormal ask that of four sums at once: unsure is where either says so.
+func AnyHalfWay(s1, s2, s3, s4 float64) bool {
+	b1, b2, b3, b4 := math.Float64bits(s1), math.Float64bits(s2), math.Float64bits(s3), math.Float64bits(s4)
+	return min(b1&belowFP32^halfFP32, b2&belowFP32^halfFP32, b3&belowFP32^halfFP32, b4&belowFP32^halfFP32) == 0
+}
+
+// AnySubnormal: see AnyHalfWay.
+func AnySubnormal(s1, s2, s3, s4 float64) bool {
+	b1, b2, b3, b4 := math.Float64bits(s1), math.Float64bits(s2), math.Float64bits(s3), math.Float64bits(s4)
+	return min(b1&^(1<<63)-1, b2&^(1<<63)-1, b3&^(1<<63)-1, b4&^(1<<63)-1) < leastNormal-1
+}
 
 // roundOdd returns the exact sum of p and c as fp32, where s is their float64 sum. An inexact s whose
 // last bit is 0 moves one place towards the exact sum: with an odd last bit no later rounding to
