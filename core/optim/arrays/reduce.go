@@ -1,0 +1,124 @@
+package arrays
+
+import (
+	"distopt/core/dtype"
+	"distopt/core/optim"
+)
+
+// Wait has nothing to wait for: effects are complete when they return.
+func (r *Ranks) Wait(_, _ optim.Stream) {}
+
+// ReduceScatter gives each rank of every distributed group its shard of the group's sum. The shard of
+// rank i is added up in the order i+1, i+2, ..., i, each partial sum rounded to the bucket's format;
+// an average multiplies contributions by 1/size first, both the factor and the products rounded.
+func (r *Ranks) ReduceScatter(c *optim.Collective) {
+	buckets := r.follow()
+	for _, m := range c.Members {
+		b := &buckets[m.Bucket]
+		for first := 0; first < len(r.ranks); first += r.c.Distributed {
+			group := r.ranks[first : first+r.c.Distributed]
+			for i := range group {
+				to := syncShard(&group[i].shards[m.Bucket], b)
+				base := i * int(b.Shard)
+				r.reduce(c, to, len(group), func(j, start, end int) Tensor {
+					from := &group[(i+1+j)%len(group)]
+					return r.gradBucket(from, b).Slice(base+start, base+end)
+				})
+			}
+		}
+	}
+}
+
+// AllReduceShards reduces shards over the copies of the distributed group, in rank order.
+func (r *Ranks) AllReduceShards(c *optim.Collective) {
+	buckets := r.follow()
+	d := r.c.Distributed
+	for _, m := range c.Members {
+		b := &buckets[m.Bucket]
+		sum := NewTensor(b.DTypes.GradSync, int(b.Shard))
+		for i := range d {
+			for at := range r.ranks {
+				if d == 1 { // nothing was scattered: the shard is the bucket
+					syncShard(&r.ranks[at].shards[b.ID], b).copyBits(r.gradBucket(&r.ranks[at], b))
+				}
+			}
+			r.reduce(c, sum, r.c.Redundant, func(j, start, end int) Tensor {
+				return r.ranks[j*d+i].shards[b.ID].sync.Slice(start, end)
+			})
+			for at := i; at < len(r.ranks); at += d {
+				r.ranks[at].shards[b.ID].sync.copyBits(sum)
+			}
+		}
+	}
+}
+
+// reduce fills to with the sum of n contributions; contribution gives a part of the one that is
+// added at position j.
+func (r *Ranks) reduce(c *optim.Collective, to Tensor, n int, contribution func(j, start, end int) Tensor) {
+	d := to.DType
+	factor := float32(1)
+	if c.Op == optim.Average {
+		factor = d.Round(1 / float32(n))
+	}
+	for start := 0; start < to.Len(); start += block {
+		end := min(start+block, to.Len())
+		sum := r.work[0][:end-start]
+		for j := range n {
+			x := contribution(j, start, end).values(r.work[1])
+			if c.Divide {
+				x = divide(r.work[2][:len(x)], x, float32(n), d)
+			}
+			switch {
+			case j == 0:
+				multiply(sum, x, factor)
+				d.RoundAll(sum)
+			case d == dtype.FP32:
+				addProduct(sum, x, factor)
+			default:
+				product := r.work[3][:len(x)]
+				multiply(product, x, factor)
+				d.RoundAll(product)
+				addProduct(sum, product, 1)
+				d.RoundAll(sum)
+			}
+		}
+		dtype.CanonicalAll(sum)
+		to.Slice(start, end).Store(sum)
+	}
+}
+
+// multiply sets dst to x times factor.
+func multiply(dst, x []float32, factor float32) {
+	for len(x) >= 4 && len(dst) >= 4 {
+		d, s := (*[4]float32)(dst), (*[4]float32)(x)
+		d[0], d[1], d[2], d[3] = s[0]*factor, s[1]*factor, s[2]*factor, s[3]*factor
+		dst, x = dst[4:], x[4:]
+	}
+	for i, v := range x {
+		dst[i] = v * factor
+	}
+}
+
+// addProduct adds x times factor to sum, in two roundings.
+func addProduct(sum, x []float32, factor float32) {
+	for len(x) >= 4 && len(sum) >= 4 {
+		d, s := (*[4]float32)(sum), (*[4]float32)(x)
+		d[0] += float32(s[0] * factor)
+		d[1] += float32(s[1] * factor)
+		d[2] += float32(s[2] * factor)
+		d[3] += float32(s[3] * factor)
+		sum, x = sum[4:], x[4:]
+	}
+	for i, v := range x {
+		sum[i] += float32(v * factor)
+	}
+}
+
+// divide sets dst to x divided by n, rounded to d.
+func divide(dst, x []float32, n float32, d dtype.DType) []float32 {
+	for i, v := range x {
+		dst[i] = v / n
+	}
+	d.RoundAll(dst)
+	return dst
+}
