@@ -166,16 +166,16 @@ func (b *BucketPictures) draw() {
 	b.list.Get("style").Call("setProperty", "height", itoa(int(h))+"px")
 	b.display.Reset()
 	List(&b.display, b.vm, b.detail.ID, b.list.Get("clientWidth").Float(), h, b.scroller.Get("scrollTop").Float(), shared.measure)
-	shared.frame(b.list, &b.display)
+	shared.frame(b.list, rasterNone, &b.display)
 	if w := b.bar.Get("clientWidth").Float(); w > 0 {
 		b.display.Reset()
 		Bar(&b.display, b.detail, b.e0, b.e1, b.rank, w, shared.measure)
-		shared.frame(b.bar, &b.display)
+		shared.frame(b.bar, rasterNone, &b.display)
 	}
 	if w := b.buffers.Get("clientWidth").Float(); w > 0 {
 		b.display.Reset()
 		Buffers(&b.display, b.detail, w, shared.measure)
-		shared.frame(b.buffers, &b.display)
+		shared.frame(b.buffers, rasterNone, &b.display)
 	}
 }
 

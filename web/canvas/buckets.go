@@ -2,6 +2,7 @@ package canvas
 
 import (
 	"math"
+	"strings"
 
 	"distopt/web/derive"
 )
@@ -230,7 +231,7 @@ func fitText(text string, room float64, f Font, measure Measure) string {
 	}
 	runes := []rune(text)
 	for n := len(runes) - 1; n >= 3; n-- {
-		short := "…" + string(runes[len(runes)-n:])
+		short := "…" + strings.TrimPrefix(string(runes[len(runes)-n:]), ".")
 		if measure(short, f) <= room {
 			return short
 		}

@@ -264,15 +264,15 @@ func (c *Control) draw() {
 	m := c.shown.Marked
 	c.display.Reset()
 	c.timeline.Frame(&c.display, pixels, p, c.view, Marked{Slot: m.Slot, Span: m.Span, Related: m.Related})
-	shared.rows(pixels, c.view.Pixels, len(p.Rows))
-	shared.frame(c.lanes, &c.display)
-	c.display.Reset()
-	rows := len(Rows(p))
-	if rows > 0 && rows <= len(p.Rows) {
-		top := c.pixels[:len(p.Rows)*c.view.Pixels]
-		c.overviewMap.Frame(&c.display, top, p, c.view)
-		shared.rows(top, c.view.Pixels, len(p.Rows))
-		shared.frame(c.overview, &c.display)
+	shared.rows(rasterLanes, pixels, c.view.Pixels, len(p.Rows))
+	shared.frame(c.lanes, rasterLanes, &c.display)
+	if rows := len(Rows(p)); rows > 0 {
+		c.display.Reset()
+		top := c.pixels[:rows*c.view.Pixels]
+		if c.overviewMap.Frame(&c.display, top, p, c.view) {
+			shared.rows(rasterMap, top, c.view.Pixels, rows)
+		}
+		shared.frame(c.overview, rasterMap, &c.display)
 	}
 	if c.Events.Drawn != nil {
 		c.Events.Drawn()

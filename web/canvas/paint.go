@@ -66,17 +66,24 @@ func (p *painter) measure(text string, f Font) float64 {
 	return w
 }
 
+// The rasters that paint.js keeps.
+const (
+	rasterLanes = iota
+	rasterMap
+	rasterNone
+)
+
 // rows sends a raster of h rows.
-func (p *painter) rows(pixels []uint32, w, h int) {
+func (p *painter) rows(raster int, pixels []uint32, w, h int) {
 	if w == 0 || h == 0 {
 		return
 	}
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(&pixels[0])), len(pixels)*4)
-	app.CopyBytesToJS(p.api.Call("rows", w, h), raw)
+	app.CopyBytesToJS(p.api.Call("rows", raster, w, h), raw)
 }
 
-// frame draws a list on a canvas.
-func (p *painter) frame(canvas app.Value, d *Display) {
+// frame draws a list on a canvas; its strips are rows of a raster.
+func (p *painter) frame(canvas app.Value, raster int, d *Display) {
 	n := len(d.Ops) * 4
 	if n == 0 {
 		return
@@ -85,5 +92,5 @@ func (p *painter) frame(canvas app.Value, d *Display) {
 		p.buffer, p.size = p.api.Call("buffer", n), n
 	}
 	app.CopyBytesToJS(p.buffer, unsafe.Slice((*byte)(unsafe.Pointer(&d.Ops[0])), n))
-	p.api.Call("frame", canvas, p.buffer, strings.Join(d.Text, "\x1f"))
+	p.api.Call("frame", canvas, raster, p.buffer, strings.Join(d.Text, "\x1f"))
 }

@@ -53,6 +53,13 @@ const (
 type Overview struct {
 	Raster  Raster
 	Palette Palette
+
+	// What doesn't change while the window moves.
+	picture *derive.Picture
+	of      Palette
+	pixels  int
+	width   float64
+	base    []float32
 }
 
 // overviewRows is how many stages the minimap tells apart.
@@ -75,31 +82,20 @@ func Rows(p *derive.Picture) []*derive.Row {
 	return phase
 }
 
-// Frame draws the overview. pixels has one raster row per row of Rows(p); exposed finds the
-// row of exposed time of a stage.
-func (o *Overview) Frame(d *Display, pixels []uint32, p *derive.Picture, v View) {
-	rows := Rows(p)
-	colours := o.Palette.colours()
-	for c := range derive.ClassExposed {
-		colours[c] = mix(colours[c], o.Palette[Surface2], 200)
+// Frame draws the overview. pixels has one raster row per row of Rows(p); it is filled, and
+// fresh is true, only when the picture, its size or the colours have changed.
+func (o *Overview) Frame(d *Display, pixels []uint32, p *derive.Picture, v View) (fresh bool) {
+	whole := View{T0: 0, T1: float64(p.End) * 1.004, W: v.W}
+	if o.picture != p || o.pixels != v.Pixels || o.width != v.W || o.of != o.Palette {
+		o.picture, o.pixels, o.width, o.of = p, v.Pixels, v.W, o.Palette
+		from := len(d.Ops)
+		o.steps(d, pixels, p, &whole, v.Pixels)
+		o.base = append(o.base[:0], d.Ops[from:]...)
+		fresh = true
+	} else {
+		d.Ops = append(d.Ops, o.base...)
 	}
-	d.rect(0, 0, v.W, MinimapHeight, Surface2)
-	end := float64(p.End) * 1.004
-	each := float64(MinimapHeight-12) / float64(max(len(rows), 1))
-	whole := View{T0: 0, T1: end, W: v.W}
-	for i, row := range rows {
-		dst := pixels[i*v.Pixels : (i+1)*v.Pixels]
-		strips := row.Strips
-		if opt := rowOf(p, row, derive.RowOptimizer); opt != nil {
-			strips = append(strips[:len(strips):len(strips)], opt.Strips...)
-		}
-		o.Raster.Row(dst, strips, 0, end, &colours, o.Palette[Surface2])
-		y := 6 + float64(i)*each
-		d.strip(i, 0, y, v.W, max(each-1, 1))
-		if ex := rowOf(p, row, derive.RowExposed); ex != nil {
-			o.exposed(d, ex.Strips[0], &whole, y, max(each-1, 1))
-		}
-	}
+	end := whole.T1
 	a, b := whole.X(max(v.T0, 0)), whole.X(min(v.T1, end))
 	d.alpha(0.72)
 	d.rect(0, 0, a, MinimapHeight, Surface2)
@@ -111,6 +107,30 @@ func (o *Overview) Frame(d *Display, pixels []uint32, p *derive.Picture, v View)
 	d.rect(min(b-1, v.W-3), MinimapHeight/2-5, 3, 10, Text3)
 	d.rect(0, MinimapHeight-1, v.W, 1, Line)
 	o.ruler(d, &v)
+	return fresh
+}
+
+// steps draws the steps themselves, one row for each stage.
+func (o *Overview) steps(d *Display, pixels []uint32, p *derive.Picture, whole *View, w int) {
+	rows := Rows(p)
+	colours := o.Palette.colours()
+	for c := range derive.ClassExposed {
+		colours[c] = mix(colours[c], o.Palette[Surface2], 200)
+	}
+	d.rect(0, 0, whole.W, MinimapHeight, Surface2)
+	each := float64(MinimapHeight-12) / float64(max(len(rows), 1))
+	for i, row := range rows {
+		strips := row.Strips
+		if opt := rowOf(p, row, derive.RowOptimizer); opt != nil {
+			strips = append(strips[:len(strips):len(strips)], opt.Strips...)
+		}
+		o.Raster.Row(pixels[i*w:(i+1)*w], strips, 0, whole.T1, &colours, o.Palette[Surface2])
+		y := 6 + float64(i)*each
+		d.strip(i, 0, y, whole.W, max(each-1, 1))
+		if ex := rowOf(p, row, derive.RowExposed); ex != nil {
+			o.exposed(d, ex.Strips[0], whole, y, max(each-1, 1))
+		}
+	}
 }
 
 // exposed keeps at least one pixel for every exposed span.

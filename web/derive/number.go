@@ -64,10 +64,13 @@ func Milliseconds(ns int64) string {
 	return n + thin + unit
 }
 
-// Instant writes a point in time: ms with two decimals, one beyond a second.
+// Instant writes a point in time: ms with two decimals, fewer beyond a second.
 func Instant(ns int64) string {
 	decimals := 2
-	if ns >= 1e9 {
+	switch {
+	case ns >= 10e9:
+		decimals = 0
+	case ns >= 1e9:
 		decimals = 1
 	}
 	return fixed(float64(ns)/1e6, decimals) + thin + "ms"
@@ -84,6 +87,9 @@ func brief(ns int64) string {
 func length(ns int64) (number, unit string) {
 	if abs := max(ns, -ns); abs > 0 && abs < 100_000 {
 		return fixed(float64(ns)/1e3, 1), "µs"
+	}
+	if ns >= 10e9 {
+		return fixed(float64(ns)/1e6, 0), "ms"
 	}
 	return fixed(float64(ns)/1e6, 1), "ms"
 }
@@ -138,12 +144,12 @@ func Large(n int64) string {
 	return Count(n)
 }
 
-// Elems writes a bucket size: Mi when it is whole, else the count.
+// Elems writes a bucket size: in Mi when it is whole, else rounded.
 func Elems(n int64) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return Count(n>>20) + thin + "Mi"
 	}
-	return Count(n)
+	return Large(n)
 }
 
 // IDs writes bucket numbers: "bucket 22", "buckets 23–26", "buckets 1, 3".

@@ -158,7 +158,12 @@
         tail = (tail + decoder.decode(bytes, { stream: true })).slice(-8192);
         return print.call(fs, fd, bytes);
       };
-      go.exit = (code) => stop("The page has stopped", `The program ended with exit code ${code}.`, tail);
+      go.exit = (code) => {
+        // Events and timers that are still bound would only log that it has exited.
+        go._resume = () => {};
+        go._scheduledTimeouts.clear();
+        stop("The page has stopped", `The program ended with exit code ${code}.`, tail);
+      };
       await go.run(await WebAssembly.instantiate(module, go.importObject));
     } catch (err) {
       stop("The page has stopped", String(err), tail || String(err.stack || ""));

@@ -2,7 +2,8 @@
 // data-css (an attribute "style" is refused by the Content-Security-Policy; the CSSOM is not).
 "use strict";
 (() => {
-  let colours = [], hatches = new Map(), fonts = [], image, strip, stripContext;
+  let colours = [], hatches = new Map(), fonts = [];
+  const rasters = []; // {image, strip, context, fresh}
   const probe = () => document.getElementById("probe") || document.body.appendChild(Object.assign(document.createElement("span"), { id: "probe", hidden: true }));
 
   // palette resolves tokens to what the theme makes of them, and returns them as RGBA bytes.
@@ -35,22 +36,26 @@
     return pattern;
   }
 
-  // rows makes room for the raster: one row of pixels for each row of the picture.
-  function rows(w, h) {
-    if (!image || image.width !== w || image.height !== h) {
-      image = new ImageData(w, h); strip = new OffscreenCanvas(w, h); stripContext = strip.getContext("2d");
+  // rows makes room for a raster: one row of pixels for each row of its picture.
+  function rows(raster, w, h) {
+    let r = rasters[raster];
+    if (!r || r.image.width !== w || r.image.height !== h) {
+      const strip = new OffscreenCanvas(w, h);
+      r = rasters[raster] = { image: new ImageData(w, h), strip, context: strip.getContext("2d") };
     }
-    return image.data;
+    r.fresh = true;
+    return r.image.data;
   }
 
   // frame draws one display list. bytes holds float32 numbers.
-  function frame(canvas, bytes, text) {
+  function frame(canvas, raster, bytes, text) {
     const d = devicePixelRatio || 1, w = Math.round(canvas.clientWidth * d), h = Math.round(canvas.clientHeight * d);
     if (canvas.width !== w) canvas.width = w;
     if (canvas.height !== h) canvas.height = h;
     const c = canvas.getContext("2d"), o = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);
     const strings = text === "" ? [] : text.split("\x1f");
-    if (image) stripContext.putImageData(image, 0, 0);
+    const r = rasters[raster], strip = r && r.strip;
+    if (r && r.fresh) { r.context.putImageData(r.image, 0, 0); r.fresh = false; }
     c.setTransform(d, 0, 0, d, 0, 0);
     c.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
     c.textBaseline = "middle"; c.imageSmoothingEnabled = false; c.globalAlpha = 1;

@@ -29,7 +29,6 @@ func (t *Timeline) Render() app.UI {
 	return app.Elem("section").Class("tl").Aria("label", "Timeline").Body(
 		app.Elem("div").Class("bar").Body(
 			app.Elem("h2").Text("Timeline"), app.Elem("span").Class("dim scope").Text(vm.Scope),
-			app.Elem("span").Class("grow"),
 			app.Elem("span").Class("legend").Body(legend...),
 			app.Elem("span").Class("sep"),
 			app.Elem("button").ID("timeline-table").Attr("type", "button").Class("icon").Aria("label", "Table of operations").Title("Table (T)").Aria("pressed", boolText(vm.Table != nil)).OnClick(t.onTable).Body(icon("table")),
@@ -177,28 +176,28 @@ type BusyCard struct {
 	Empty bool
 }
 
-// Render places the card, or nothing.
+// Render places both cards; at most one is shown.
 func (b *BusyCard) Render() app.UI {
 	vm := b.VM
 	if vm == nil {
-		return app.Elem("div").Class("overlay").Hidden(true)
+		vm = &derive.Busy{}
 	}
-	id := ids.Busy
-	if vm.Restart {
-		id = ids.WorkerStop
-	}
-	var report app.UI
-	if vm.Report != "" {
-		report = app.Elem("details").Body(app.Elem("summary").Text("Report"), app.Elem("pre").Text(strings.TrimSpace(vm.Report)))
-	}
-	return app.Elem("div").Class("overlay").Body(
-		app.Elem("div").ID(id).Class("card").Role("group").Aria("label", vm.Title).Body(
-			app.Elem("h3").Text(vm.Title),
-			app.Elem("p").Text(vm.Text+vm.Percent),
-			app.Elem("div").Class("prog").Hidden(vm.Share == "").Body(app.Elem("i").DataSet("css", vm.Share)),
-			app.Elem("button").ID(ids.Cancel).Attr("type", "button").Class("btn small").Hidden(!vm.Cancel).OnClick(b.onCancel).Text("Cancel"),
-			app.Elem("button").ID(ids.Restart).Attr("type", "button").Class("btn small primary").Hidden(!vm.Restart).OnClick(b.onRestart).Text("Restart"),
-			report,
+	return app.Elem("div").Body(
+		app.Elem("div").Class("overlay").Hidden(!vm.Cancel).Body(
+			app.Elem("div").ID(ids.Busy).Class("card").Role("group").Aria("label", "Simulating").Hidden(!vm.Cancel).Body(
+				app.Elem("h3").Text(vm.Title),
+				app.Elem("p").Text(vm.Percent),
+				app.Elem("div").Class("prog").Hidden(vm.Share == "").Body(app.Elem("i").DataSet("css", vm.Share)),
+				app.Elem("button").ID(ids.Cancel).Attr("type", "button").Class("btn small").OnClick(b.onCancel).Text("Cancel"),
+			),
+		),
+		app.Elem("div").Class("overlay").Hidden(!vm.Restart).Body(
+			app.Elem("div").ID(ids.WorkerStop).Class("card").Role("group").Aria("label", "The simulator stopped").Hidden(!vm.Restart).Body(
+				app.Elem("h3").Text(vm.Title),
+				app.Elem("p").Text(vm.Text),
+				app.Elem("button").ID(ids.Restart).Attr("type", "button").Class("btn small primary").OnClick(b.onRestart).Text("Restart"),
+				app.Elem("details").Hidden(vm.Report == "").Body(app.Elem("summary").Text("Report"), app.Elem("pre").Text(strings.TrimSpace(vm.Report))),
+			),
 		),
 	)
 }
