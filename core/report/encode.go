@@ -3,12 +3,11 @@ package report
 import (
 	"encoding/binary"
 	"fmt"
-	"unsafe"
 )
 
 // The flat block of spans that travels between worker and page: a header of four uint32 (magic,
 // spans, length of First, 0), then the arrays of Spans one after the other, widest elements first,
-// in memory order, without padding.
+// little endian, without padding.
 const (
 	spansMagic  = 0x31505344 // "DSP1"
 	spansHeader = 16
@@ -19,54 +18,32 @@ const (
 // MaxSpans bounds the spans of one result.
 const MaxSpans = 1 << 24
 
-// arrays lists the arrays of s in the order of the block, as bytes.
-func (s *Spans) arrays() [14][]byte {
-	return [...][]byte{
-		memory(s.Start), memory(s.End),
-		memory(s.By), memory(s.Work), memory(s.Micro), memory(s.Group), memory(s.First),
-		memory(s.Stage), memory(s.Layer),
-		memory(s.Lane), s.Kind, s.Cause, memory(s.State), memory(s.Chunk),
-	}
-}
-
-// memory returns the bytes of s in place. Element by element, a large step takes tens of
-// milliseconds to encode and more to decode. The machines that run this are little endian (amd64,
-// arm64, wasm); on another one worker and page would still agree with each other.
-func memory[T number](s []T) []byte {
-	var element T
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(element)))
-}
-
-// take cuts n elements off the front of b, in place.
-func take[T number](b *[]byte, n int64) []T {
-	var element T
-	s := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(*b))), n)
-	*b = (*b)[n*int64(unsafe.Sizeof(element)):]
-	return s
-}
-
-type number interface {
-	int64 | int32 | uint16 | int16 | int8 | uint8 | Lane | State
-}
-
 // Encode returns s as one block of bytes.
 func (s *Spans) Encode() []byte {
-	b := make([]byte, 0, spansHeader+s.Len()*spanBytes+4*len(s.First))
+	w := writer{make([]byte, spansHeader+s.Len()*spanBytes+4*len(s.First)), 0}
 	le := binary.LittleEndian
-	b = le.AppendUint32(b, spansMagic)
-	b = le.AppendUint32(b, uint32(s.Len()))
-	b = le.AppendUint32(b, uint32(len(s.First)))
-	b = le.AppendUint32(b, 0)
-	for _, a := range s.arrays() {
-		b = append(b, a...)
+	le.PutUint32(w.block, spansMagic)
+	le.PutUint32(w.block[4:], uint32(s.Len()))
+	le.PutUint32(w.block[8:], uint32(len(s.First)))
+	w.at = spansHeader
+	put64(&w, s.Start)
+	put64(&w, s.End)
+	for _, a := range [...][]int32{s.By, s.Work, s.Micro, s.Group, s.First} {
+		put32(&w, a)
 	}
-	return b
+	put16(&w, s.Stage)
+	put16(&w, s.Layer)
+	put8(&w, s.Lane)
+	put8(&w, s.Kind)
+	put8(&w, s.Cause)
+	put8(&w, s.State)
+	put8(&w, s.Chunk)
+	return w.block
 }
 
 // DecodeSpans reads what Encode wrote. Blocks that it did not write are refused, or give spans
 // whose indices stay within the block: By below Len, First ascending from 0 to Len, lanes and
-// stages as First has them. Work and Group point outside the block and are not checked. The spans
-// lie in b, which the caller must leave alone.
+// stages as First has them. Work and Group point outside the block and are not checked.
 func DecodeSpans(b []byte) (Spans, error) {
 	le := binary.LittleEndian
 	if len(b) < spansHeader || le.Uint32(b) != spansMagic {
@@ -76,20 +53,93 @@ func DecodeSpans(b []byte) (Spans, error) {
 	if want := spansHeader + n*spanBytes + 4*firsts; n > MaxSpans || int64(len(b)) != want {
 		return Spans{}, fmt.Errorf("spans: got %d bytes, want %d for %d spans (at most %d)", len(b), want, n, MaxSpans)
 	}
-	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 != 0 {
-		b = append(make([]byte, 0, len(b)), b...) // make aligns what is not tiny
-	}
+	s := newSpans(int(n), int(firsts))
 	b = b[spansHeader:]
-	s := Spans{
-		Start: take[int64](&b, n), End: take[int64](&b, n),
-		By: take[int32](&b, n), Work: take[int32](&b, n), Micro: take[int32](&b, n), Group: take[int32](&b, n),
-		First: take[int32](&b, firsts), Stage: take[uint16](&b, n), Layer: take[int16](&b, n),
-		Lane: take[Lane](&b, n), Kind: take[uint8](&b, n), Cause: take[uint8](&b, n), State: take[State](&b, n), Chunk: take[int8](&b, n),
+	b = get64(b, s.Start)
+	b = get64(b, s.End)
+	for _, a := range [...][]int32{s.By, s.Work, s.Micro, s.Group, s.First} {
+		b = get32(b, a)
 	}
+	b = get16(b, s.Stage)
+	b = get16(b, s.Layer)
+	b = get8(b, s.Lane)
+	b = get8(b, s.Kind)
+	b = get8(b, s.Cause)
+	b = get8(b, s.State)
+	get8(b, s.Chunk)
 	if err := s.check(); err != nil {
 		return Spans{}, err
 	}
 	return s, nil
+}
+
+// writer fills a block from the front.
+type writer struct {
+	block []byte
+	at    int
+}
+
+// next returns the next n bytes of the block.
+func (w *writer) next(n int) []byte {
+	b := w.block[w.at : w.at+n]
+	w.at += n
+	return b
+}
+
+func put64(w *writer, a []int64) {
+	b := w.next(8 * len(a))
+	for i, v := range a {
+		binary.LittleEndian.PutUint64(b[8*i:8*i+8], uint64(v))
+	}
+}
+
+func put32(w *writer, a []int32) {
+	b := w.next(4 * len(a))
+	for i, v := range a {
+		binary.LittleEndian.PutUint32(b[4*i:4*i+4], uint32(v))
+	}
+}
+
+func put16[T uint16 | int16](w *writer, a []T) {
+	b := w.next(2 * len(a))
+	for i, v := range a {
+		binary.LittleEndian.PutUint16(b[2*i:2*i+2], uint16(v))
+	}
+}
+
+func put8[T ~uint8 | ~int8](w *writer, a []T) {
+	b := w.next(len(a))
+	for i, v := range a {
+		b[i] = byte(v)
+	}
+}
+
+func get64(b []byte, a []int64) []byte {
+	for i := range a {
+		a[i] = int64(binary.LittleEndian.Uint64(b[8*i : 8*i+8]))
+	}
+	return b[8*len(a):]
+}
+
+func get32(b []byte, a []int32) []byte {
+	for i := range a {
+		a[i] = int32(binary.LittleEndian.Uint32(b[4*i : 4*i+4]))
+	}
+	return b[4*len(a):]
+}
+
+func get16[T uint16 | int16](b []byte, a []T) []byte {
+	for i := range a {
+		a[i] = T(binary.LittleEndian.Uint16(b[2*i : 2*i+2]))
+	}
+	return b[2*len(a):]
+}
+
+func get8[T ~uint8 | ~int8](b []byte, a []T) []byte {
+	for i := range a {
+		a[i] = T(b[i])
+	}
+	return b[len(a):]
 }
 
 // check refuses indices that do not hold together.
