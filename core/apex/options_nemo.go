@@ -46,9 +46,9 @@ func (o Options) Check() error {
 		return fmt.Errorf("%s: got %v, want %s; %s", path, got, want, fix)
 	}
 	switch {
-	case o.State == dtype.U8:
+	case !o.State.Float():
 		return refuse("dtype", o.State, "fp32, fp16 or bf16", "set it to fp32")
-	case o.GradSync == dtype.U8:
+	case !o.GradSync.Float():
 		return refuse("grad_sync_dtype", o.GradSync, "fp32, fp16 or bf16", "set it to bf16")
 	case o.StoreParams && o.StoreParamRemainders:
 		return refuse("store_param_remainders", true, "false when store_params is true", "turn one of them off")

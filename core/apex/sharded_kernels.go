@@ -68,11 +68,11 @@ func (s *Sharded) launches(u *optim.Update, remainders bool) {
 	}
 }
 
-// operands appends the dtypes of an Adam kernel's operands. Where bytes are gathered, the kernel
-// writes the main parameters only and a conversion follows.
+// operands appends the dtypes of an Adam kernel's operands. Where integers are gathered, the
+// kernel writes the main parameters only and a conversion follows.
 func operands(buf []dtype.DType, d bucket.DTypes, remainders, scaled bool) []dtype.DType {
 	out := d.ParamSync
-	if out == dtype.U8 {
+	if !out.Float() {
 		out = d.State
 	}
 	switch {
@@ -125,15 +125,16 @@ func (s *Sharded) convert(ids []bucket.ID) {
 	work := o.WithScaledStates
 	for _, id := range ids {
 		b := &s.l.Buckets[id]
+		integers := !b.DTypes.ParamSync.Float()
 		bytes := b.DTypes.ParamSync == dtype.U8
-		work = work || bytes
+		work = work || integers
 		switch {
 		case bytes && fp8 && o.NewNeMo:
 			for _, f := range s.localOf(id) {
 				c.FP8 = append(c.FP8, optim.FP8Cast{Param: f.param, Bucket: id, Elems: f.elems})
 			}
 		case bytes && fp8 && len(s.localOf(id)) > 0:
-		case bytes, o.WithScaledStates && b.DTypes.ParamSync != dtype.FP32:
+		case integers, o.WithScaledStates && b.DTypes.ParamSync != dtype.FP32:
 			c.Copies.Tensors++
 			c.Copies.Bytes += bytesOf(b.Shard, b.DTypes.ParamSync)
 		}

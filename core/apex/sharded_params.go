@@ -264,7 +264,9 @@ func (s *Sharded) buildViews() {
 			continue
 		}
 		q, sync := &s.l.Params[p], s.l.Buckets[refs[0].Bucket].DTypes.ParamSync
-		if !q.FP8 && q.DType != sync {
+		// Apex itself takes integers of the same size.
+		fits := q.DType == sync || !s.l.Options.NeMo && !sync.Float() && sync.Size() == q.DType.Size()
+		if !q.FP8 && !fits {
 			s.fail("contiguous_param_buffer: got %s with %s values in a %s buffer, want the same dtype; set param_sync_dtype to %s", q.Name, q.DType, sync, q.DType)
 			return
 		}

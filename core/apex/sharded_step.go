@@ -102,10 +102,10 @@ func (s *Sharded) createParamBuckets() {
 	s.w.mark = 0
 }
 
-// gathersIntegers reports whether any bucket is gathered in an integer dtype: FP8.
+// gathersIntegers reports whether any bucket is gathered in an integer dtype, as FP8 is.
 func (s *Sharded) gathersIntegers() bool {
 	for id := range s.l.Buckets {
-		if s.l.Buckets[id].DTypes.ParamSync == dtype.U8 {
+		if !s.l.Buckets[id].DTypes.ParamSync.Float() {
 			return true
 		}
 	}
