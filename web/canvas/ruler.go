@@ -2,7 +2,6 @@ package canvas
 
 import (
 	"math"
-	"strconv"
 
 	"distopt/web/derive"
 )
@@ -30,17 +29,16 @@ func RulerLabel(t, step float64) string {
 		if step < 1e3 {
 			decimals = 3
 		}
-		return strconv.FormatFloat(t/1e3, 'f', decimals, 64) + " µs"
+		return derive.Fixed(t/1e3, decimals) + " µs"
 	}
 	decimals := 0
 	if step < 1e6 {
 		decimals = 1
 	}
-	s := strconv.FormatFloat(t/1e6, 'f', decimals, 64)
 	if t == 0 {
 		return "0 ms"
 	}
-	return s
+	return derive.Fixed(t/1e6, decimals)
 }
 
 // Minimap and ruler heights.

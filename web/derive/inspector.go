@@ -19,12 +19,14 @@ type Inspector struct {
 	Why    []Reason
 	Hides  Sentence
 	Waits  []Link // what waits for it
-	Zoom   int32  // span to zoom to, -1: none
-	Bucket bool   // it moves buckets
-	Shares []Share
-	Worst  []Link
-	Rows   []DifferenceRow // in Compare
-	Intro  string
+	// WaitsTitle is the heading of Waits.
+	WaitsTitle string
+	Zoom       int32 // span to zoom to, -1: none
+	Bucket     bool  // it moves buckets
+	Shares     []Share
+	Worst      []Link
+	Rows       []DifferenceRow // in Compare
+	Intro      string
 }
 
 // Fact is a name and a value.
@@ -67,6 +69,8 @@ type inspectorKey struct {
 	a, b    *report.Result
 	slot    int
 	span    int32
+	stage   int
+	bucket  int32 // selected by itself, −1: none
 	compare bool
 }
 
@@ -84,10 +88,39 @@ func inspector(k inspectorKey) *Inspector {
 			in.Title = string(rune('A'+k.slot)) + ": " + in.Title
 		}
 		return in
+	case k.bucket >= 0 && k.stage < len(r.Stages):
+		return ofBucket(r, k.stage, k.bucket, k.slot)
 	case k.compare && k.b != nil:
 		return whyOther(k.a, k.b)
 	}
 	return whereItGoes(r)
+}
+
+// ofBucket lists the collectives of a bucket that was selected by itself.
+func ofBucket(r *report.Result, stage int, id int32, slot int) *Inspector {
+	in := &Inspector{Title: "Bucket " + itoa(int(id)), Close: true, Zoom: -1}
+	if len(r.Stages) > 1 {
+		in.Title += ", stage " + itoa(stage)
+	}
+	var exposed, hidden int64
+	for i := range r.Collectives {
+		c := &r.Collectives[i]
+		if c.Stage != stage || !slices.Contains(c.Buckets, id) {
+			continue
+		}
+		exposed += int64(c.Exposed)
+		hidden += int64(c.Hidden)
+		in.Waits = append(in.Waits, Link{Text: Name(r, c.Span), Value: Instant(int64(c.Start)), Slot: slot, Span: c.Span})
+	}
+	in.WaitsTitle = "Its collectives"
+	in.Facts = []Fact{
+		{Name: "Exposed", Value: Milliseconds(exposed), Hot: exposed > 0},
+		{Name: "Hidden", Value: Milliseconds(hidden)},
+	}
+	if len(in.Waits) == 0 {
+		in.Intro = "No collective moves it in this step."
+	}
+	return in
 }
 
 // operation describes one span.
@@ -130,6 +163,7 @@ func operation(r *report.Result, i int32) *Inspector {
 	if laneOf(s, i) != report.LanePhase {
 		in.Why = why(r, i)
 		in.Waits = waitsFor(r, i)
+		in.WaitsTitle = "What waits for it?"
 	}
 	return in
 }

@@ -41,7 +41,10 @@ func Name(r *report.Result, i int32) string {
 		name = upper(r.Collectives[g].Kind)
 	}
 	if ids := buckets(r, i); len(ids) > 0 {
-		name += ", " + IDs(ids)
+		return name + ", " + IDs(ids)
+	}
+	if l := s.Layer[i]; l >= 0 && !strings.Contains(name, "layer") {
+		name += ", layer " + itoa(int(l))
 	}
 	return name
 }

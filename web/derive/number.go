@@ -49,6 +49,9 @@ func fixed(x float64, decimals int) string {
 	return out
 }
 
+// Fixed writes x with a number of decimals and thousands separated.
+func Fixed(x float64, decimals int) string { return fixed(x, decimals) }
+
 // signed is fixed with a plus sign for what is not negative.
 func signed(x float64, decimals int) string {
 	s := fixed(x, decimals)

@@ -238,9 +238,12 @@ func (c *Cache) Page(s *state.State) Page {
 	p.Figures = c.figures.get(fk, func() *Figures { return figures(fk) })
 	p.Banner = c.bannerOf(s, p.Problems)
 	p.Timeline = c.timelineOf(s, a, b)
-	ik := inspectorKey{a: a, b: b, slot: s.Select.Slot, span: s.Select.Span, compare: s.Compare}
+	ik := inspectorKey{a: a, b: b, slot: s.Select.Slot, span: s.Select.Span, stage: s.Select.Stage, bucket: -1, compare: s.Compare}
+	if s.Select.Span < 0 {
+		ik.bucket = s.Select.Bucket
+	}
 	if !s.Compare && s.Select.Slot != s.Shown {
-		ik.span = -1
+		ik.span, ik.bucket = -1, -1
 	}
 	p.Inspector = c.inspector.get(ik, func() *Inspector { return inspector(ik) })
 	p.Details = c.detailsOf(s, a, b)

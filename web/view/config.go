@@ -182,7 +182,7 @@ func (p *Problems) Render() app.UI {
 		}
 		items[i] = app.Elem("li").Class(when(!item.Error, "warn")).DataSet("problem", kind).Body(
 			app.Elem("button").Attr("type", "button").Class("goto").DataSet("line", item.Line).OnClick(p.onGo).Body(
-				app.Elem("b").Text(item.Path), app.Text(" "+item.Text+" "), app.Elem("span").Class("where").Text(item.Where),
+				app.Elem("b").Text(item.Path), app.Text(separator(item.Path)+item.Text+" "), app.Elem("span").Class("where").Text(item.Where),
 			),
 			app.Elem("button").Attr("type", "button").Class("btn small").Hidden(item.Fix == "").DataSet("index", item.Index).OnClick(p.onFix).Text(item.Fix),
 		)
@@ -191,6 +191,13 @@ func (p *Problems) Render() app.UI {
 		app.Elem("h3").Text(p.VM.Title),
 		app.Elem("ul").ID(ids.Problems).Body(items...),
 	)
+}
+
+func separator(path string) string {
+	if path == "" {
+		return ""
+	}
+	return ": "
 }
 
 func (p *Problems) onGo(ctx app.Context, _ app.Event) {

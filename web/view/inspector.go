@@ -34,7 +34,7 @@ func (in *Inspector) Render() app.UI {
 	add(len(vm.Why) > 0 && len(vm.Facts) > 0, app.Elem("h4").Text("Why did this start now?"))
 	add(len(vm.Why) > 0, in.why())
 	add(len(vm.Hides) > 0, app.Elem("h4").Text("What hides it?"), app.Elem("p").Body(in.sentence(vm.Hides)...))
-	add(len(vm.Waits) > 0, app.Elem("h4").Text("What waits for it?"), in.links(vm.Waits, ""))
+	add(len(vm.Waits) > 0, app.Elem("h4").Text(vm.WaitsTitle), in.links(vm.Waits, ""))
 	add(len(vm.Worst) > 0, app.Elem("h4").Text("Most exposed"), in.links(vm.Worst, "hot"))
 	add(vm.Intro != "" && len(vm.Shares) > 0, app.Elem("p").Class("dim").Text(vm.Intro))
 	add(vm.Zoom >= 0, app.Elem("div").Class("acts").Body(
