@@ -308,7 +308,12 @@ func (tl *Timeline) ends(d *Display, p *derive.Picture, v *View) {
 		y := float64(p.Rows[i].Y) - v.Scroll + 11
 		d.rect(math.Round(a), y-6, 1, 12, Text2)
 		d.path(Text, 1.25, a+1, y, b, y)
-		d.label(a-6, y+0.5, derive.Difference(int64(end[1]-end[0])), Text, FontTitle, AlignRight)
+		text := derive.Difference(int64(end[1] - end[0]))
+		if a-12 > tl.Measure(text, FontTitle) {
+			d.label(a-6, y+0.5, text, Text, FontTitle, AlignRight)
+		} else {
+			d.label(min(a+6, v.W-tl.Measure(text, FontTitle)-4), y-8, text, Text, FontTitle, AlignLeft)
+		}
 		return
 	}
 }

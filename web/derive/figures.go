@@ -141,7 +141,7 @@ func change(a, b float64, points bool, good int) (text string, better int) {
 	case points:
 		text = signed((b-a)*100, 1) + thin + "pt"
 	case a == 0:
-		return "new", -good
+		return "new", good
 	default:
 		text = signed((b-a)/a*100, 1) + thin + "%"
 	}

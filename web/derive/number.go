@@ -79,10 +79,13 @@ func Instant(ns int64) string {
 	return fixed(float64(ns)/1e6, decimals) + thin + "ms"
 }
 
-// brief writes a length for a narrow place: seconds from one on.
+// brief writes a length for a narrow place: three figures, seconds from one on.
 func brief(ns int64) string {
-	if ns >= 1e9 {
+	switch {
+	case ns >= 1e9:
 		return fixed(float64(ns)/1e9, 2) + thin + "s"
+	case ns >= 100e6:
+		return fixed(float64(ns)/1e6, 0) + thin + "ms"
 	}
 	return Milliseconds(ns)
 }

@@ -193,7 +193,7 @@ func (p *Picture) stage(slot, stage int, t *tracks, title string, open, both, co
 		r := put(RowPhase, 18, 0, name, rows.phase, rows.optimizer)
 		r.Note, r.Hot, r.Button = exposed, true, true
 		if both {
-			r.Label = string(rune('A'+slot)) + ", " + name
+			r.Label = string(rune('A'+slot)) + ", stage " + itoa(stage)
 		}
 		put(RowHidden, 4, 2, "", rows.hidden)
 		put(RowSync, 12, 2, "Grad, param sync", rows.grad, rows.param)
@@ -212,7 +212,7 @@ func (p *Picture) stage(slot, stage int, t *tracks, title string, open, both, co
 		head.Button, head.Open = collapsible, true
 		switch {
 		case both && collapsible:
-			head.Label = string(rune('A'+slot)) + ", " + name
+			head.Label = string(rune('A'+slot)) + ", stage " + itoa(stage)
 		case both:
 			head.Label = string(rune('A' + slot))
 			head.Note = title

@@ -46,12 +46,16 @@ func presetDocument(id string) (Document, bool) {
 // Opening gives the documents of a first visit: the first preset after the change, and before it.
 func Opening() [2]Document {
 	after, _ := presetDocument(Presets()[0].ID)
-	before := after
-	if text, err := setVersion(after.Text, scenario.Before); err == nil {
-		before.Text = text
-		before.Name += ", before"
+	return [2]Document{after, before(after)}
+}
+
+// before gives a document as it was before the change.
+func before(doc Document) Document {
+	if text, err := setVersion(doc.Text, scenario.Before); err == nil {
+		doc.Text = text
+		doc.Name += ", before"
 	}
-	return [2]Document{after, before}
+	return doc
 }
 
 const versionPath = "framework.version"

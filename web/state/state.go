@@ -60,6 +60,7 @@ type Slot struct {
 	Of      string         // the text Result was made from
 	ReadOf  *Reading       // the reading Result was made from
 	Request int            // the request on its way; 0: none
+	Asked   string         // its text
 	Slow    bool           // it takes longer than 100 ms
 	Done    float64        // its progress, 0..1
 	Failure string         // why the last request has no answer

@@ -25,6 +25,7 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.remember("")
 		s.open(m.Docs, m.Link)
 		do(s.changed()...)
+		do(s.simulate(1 - s.Shown)...)
 	case LinkRefused:
 		s.Shared.Note, s.Shared.Bad = m.Reason, m.Link
 
@@ -47,7 +48,11 @@ func Update(s State, m Msg) (State, []Effect) {
 		if doc, ok := presetDocument(m.ID); ok {
 			s.remember("")
 			s.Import = nil
+			mate := s.counterpart()
 			s.setDoc(s.Shown, doc)
+			if mate {
+				s.setDoc(B, before(doc))
+			}
 			do(s.changed()...)
 		}
 	case Imported:
@@ -72,12 +77,16 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.Shown, s.Compare = m.Slot, false
 		s.leaveCompare()
 		s.settle()
+		do(s.simulate(m.Slot)...)
+		do(s.askVersions()...)
 	case ComparePicked:
 		s.Compare = true
 		s.DetailTab = Differences
 		s.View = [2]float64{}
 		s.settle()
 		do(ShowSpan{})
+		do(s.simulate(A)...)
+		do(s.simulate(B)...)
 	case ConfigPicked:
 		s.ConfigTab = m.Tab
 	case DetailPicked:
@@ -291,14 +300,23 @@ func (s *State) editTo(text string, err error, by string) []Effect {
 	return s.edit(text)
 }
 
-// changed saves and simulates what is new in either slot.
+// counterpart reports whether A is shown and B is nothing but its preset before the change: B
+// then follows when another preset is picked.
+func (s *State) counterpart() bool {
+	a, b := &s.Slots[A].Doc, &s.Slots[B].Doc
+	return s.Shown == A && a.Base != "" && b.Text == before(Document{Text: a.Base}).Text
+}
+
+// changed saves both texts and simulates what is shown and new.
 func (s *State) changed() []Effect {
 	var effects []Effect
 	for i := range s.Slots {
 		x := &s.Slots[i]
 		x.Failure, x.Report, x.Halted = "", "", false
 		effects = append(effects, Save{Slot: i, Text: x.Doc.Text})
-		effects = append(effects, s.simulate(i)...)
+		if i == s.Shown || s.Compare {
+			effects = append(effects, s.simulate(i)...)
+		}
 	}
 	return append(append(effects, s.askVersions()...), WriteAddress{})
 }
@@ -316,7 +334,10 @@ func (s *State) simulate(slot int) []Effect {
 		}
 		return nil
 	}
-	x.Request, x.Done = s.id(), 0
+	if x.Request != 0 && x.Asked == x.Doc.Text {
+		return nil
+	}
+	x.Request, x.Asked, x.Done = s.id(), x.Doc.Text, 0
 	return []Effect{
 		Simulate{Slot: slot, ID: x.Request, Text: x.Doc.Text},
 		Later{slowAfter, TookLong{Slot: slot, ID: x.Request}},

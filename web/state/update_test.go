@@ -52,7 +52,8 @@ func TestFieldEditChangesOnlyItsLineAndCanBeUndone(t *testing.T) {
 	require.True(t, s.Current().Stale())
 	s, effects := Update(s, Undone{})
 	require.Equal(t, text, s.Current().Doc.Text)
-	require.Len(t, effects, 4, "nothing to simulate: the old result is still there: saved twice, cancelled, address")
+	require.Empty(t, simulations(effects), "the old result is still there")
+	require.Contains(t, effects, Effect(Cancel{A}))
 	s, _ = Update(s, Redone{})
 	require.Contains(t, s.Current().Doc.Text, "bucket_cap_mb: 200")
 }
@@ -188,4 +189,20 @@ func TestPresetsAreValid(t *testing.T) {
 		require.True(t, ok)
 		require.True(t, Read(doc.Text).OK(), p.ID)
 	}
+}
+
+func TestBFollowsThePresetUntilItIsEdited(t *testing.T) {
+	s := opened(t)
+	s, effects := Update(s, PresetPicked{"gpt3-20b-fp8"})
+	require.Equal(t, "before", s.Slots[B].Read.Scenario.Framework.Version)
+	require.Equal(t, s.Slots[A].Read.Scenario.Model, s.Slots[B].Read.Scenario.Model)
+	require.Len(t, simulations(effects), 1, "B is simulated when it is shown")
+	_, effects = Update(s, ComparePicked{})
+	require.Len(t, simulations(effects), 1, "A is on its way")
+	s, _ = Update(s, SlotPicked{B})
+	s, _ = Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "77"})
+	s, _ = Update(s, SlotPicked{A})
+	edited := s.Slots[B].Doc.Text
+	s, _ = Update(s, PresetPicked{"gpt3-5b-bf16"})
+	require.Equal(t, edited, s.Slots[B].Doc.Text)
 }
