@@ -47,8 +47,11 @@ func differences(a, b *report.Result) *Differences {
 			row.Delta = signed((x.B-x.A)*scale, decimals)
 			row.Change, _ = change(x.A, x.B, x.Unit == report.Fraction, 1)
 		}
-		d.Rows = append(d.Rows, row)
 		shares[i] = share(&x)
+		if math.Abs(shares[i]) < negligible {
+			row.Better, shares[i] = 0, 0
+		}
+		d.Rows = append(d.Rows, row)
 		widest = max(widest, math.Abs(shares[i]))
 	}
 	for i := range d.Rows {
@@ -59,6 +62,9 @@ func differences(a, b *report.Result) *Differences {
 	}
 	return d
 }
+
+// negligible is a change that would read 0.0 %.
+const negligible = 0.0005
 
 // share is the difference of a row as a part of A; of a ratio, in points.
 func share(x *report.Difference) float64 {
@@ -127,7 +133,7 @@ func outcome(a, b *report.Result) string {
 func whyOther(a, b *report.Result) *Inspector {
 	title := "Why B is slower"
 	switch d := b.Figures.StepTime - a.Figures.StepTime; {
-	case d == 0:
+	case math.Abs(ratio(float64(d), float64(a.Figures.StepTime))) < 2*negligible:
 		title = "A and B compared"
 	case d < 0:
 		title = "Why B is faster"

@@ -31,6 +31,7 @@ func (t *Timeline) Render() app.UI {
 			app.Elem("h2").Text("Timeline"), app.Elem("span").Class("dim scope").Text(vm.Scope),
 			app.Elem("span").Class("legend").Body(legend...),
 			app.Elem("span").Class("sep"),
+			app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Table == nil).OnClick(t.onCSV).Text("CSV"),
 			app.Elem("button").ID("timeline-table").Attr("type", "button").Class("icon").Aria("label", "Table of operations").Title("Table (T)").Aria("pressed", boolText(vm.Table != nil)).OnClick(t.onTable).Body(icon("table")),
 			iconButton("zoom-out", "out", "Zoom out (S)", t.onOut),
 			iconButton("zoom-in", "in", "Zoom in (W)", t.onIn),
@@ -164,6 +165,11 @@ func (t *Timeline) onIn(app.Context, app.Event)    { t.Control.Zoom(0.6) }
 func (t *Timeline) onOut(app.Context, app.Event)   { t.Control.Zoom(1 / 0.6) }
 func (t *Timeline) onFit(app.Context, app.Event)   { t.Control.Whole() }
 func (t *Timeline) onTable(app.Context, app.Event) { t.Mail.Post(state.SpanTableToggled{}) }
+func (t *Timeline) onCSV(app.Context, app.Event) {
+	if table := t.VM.Table; table != nil {
+		t.Mail.Post(state.CSVAsked{Name: table.Name + ".csv", Text: derive.CSV(table)})
+	}
+}
 func (t *Timeline) onStage(ctx app.Context, _ app.Event) {
 	t.Mail.Post(state.StageToggled{Key: data(ctx, "key")})
 }
