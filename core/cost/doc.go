@@ -9,6 +9,5 @@
 // Times are units.Seconds until Price rounds each task once to nanoseconds. Nothing depends on
 // map order or on a function that differs between machines: arithmetic and square roots only.
 //
-// Not modelled: stragglers, a network shared with other groups, user-buffer overlap of
-// tensor-parallel communication, CUDA graphs, jitter.
+// Not modelled: stragglers, a network shared with other groups, CUDA graphs, jitter.
 package cost

@@ -240,13 +240,16 @@ func (p *pricer) beside(kernel, comm units.Seconds) units.Seconds {
 	return kernel + comm - units.Seconds(float64(comm)/slow)
 }
 
-// launch is the host's time: modules as a whole, the rest kernel by kernel.
+// launch is the host's time: modules as a whole, recomputed ones once more, the rest kernel by kernel.
 func (p *pricer) launch(w *step.Work, list []timed) units.Seconds {
 	h := &p.m.Host
 	t := units.Seconds(0)
 	for _, pass := range w.Passes {
 		if pass.Backward {
 			t += h.Backward
+			if p.m.Execution.Recomputes(pass) {
+				t += h.Forward
+			}
 		} else {
 			t += h.Forward
 		}

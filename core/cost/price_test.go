@@ -156,6 +156,14 @@ func TestPricesMove(t *testing.T) {
 	l, _ = total(full)
 	require.InDelta(t, 1.3, float64(l/layers), 0.1)
 
+	launch := func(m Machine) units.Seconds { return Price(recording(works()), m)[4].Launch }
+	require.Equal(t, launch(base)+5*base.Host.Forward, launch(full), "the host issues recomputed modules too")
+	selective := base
+	selective.Execution.Recompute = model.CoreAttention
+	require.Equal(t, launch(base)+base.Host.Forward, launch(selective))
+	s4, _ := total(selective)
+	require.InDelta(t, 1.04, float64(s4/layers), 0.03)
+
 	plain := base
 	plain.Model.FP8, plain.Model.FP8Params = false, false
 	l, _ = total(plain)

@@ -12,6 +12,15 @@ const (
 	NumBackend
 )
 
+// Attention returns the implementation that Transformer Engine prefers where both apply: cuDNN
+// from Hopper on, before that FlashAttention 2 (NeMo's documentation as of NVIDIA/NeMo pull 9188).
+func (a Arch) Attention() Backend {
+	if a < Hopper {
+		return FlashAttention2
+	}
+	return CuDNN
+}
+
 // Curves is everything that is known about the kernels of one GPU.
 type Curves struct {
 	SMs int

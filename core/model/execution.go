@@ -30,7 +30,8 @@ type Execution struct {
 	Attention hw.Backend
 
 	Recompute Recompute
-	// RecomputeLayers are the layers of each model chunk that full recompute covers; 0: all.
+	// RecomputeLayers are the layers of each model chunk, from its first on, that full recompute
+	// covers; 0: all.
 	RecomputeLayers int
 }
 
@@ -40,9 +41,24 @@ type Recompute uint8
 // The granularities of Megatron-core.
 const (
 	NoRecompute   Recompute = iota
-	CoreAttention           // selective
+	CoreAttention           // selective: without the rotary positions before it
 	FullLayers              // full, uniform or block
 )
+
+// Recomputes reports whether pass p begins with computing its module's forward pass, or the core
+// of it, again.
+func (e *Execution) Recomputes(p Pass) bool {
+	if !p.Backward {
+		return false
+	}
+	switch e.Recompute {
+	case CoreAttention:
+		return p.Module == Attention
+	case FullLayers:
+		return layered(p.Module) && (e.RecomputeLayers == 0 || p.Layer < e.RecomputeLayers)
+	}
+	return false
+}
 
 // Tokens returns the tokens of a microbatch that one rank holds outside sequence parallelism.
 func (e *Execution) tokens(c *Config) int64 { return e.Micro * c.Seq / max(e.CP, 1) }

@@ -17,14 +17,22 @@ func (c *Config) Kernels(e *Execution, p Pass) []Kernel {
 		l.forward(p.Module)
 		return l.list
 	}
-	if e.Recompute == CoreAttention && p.Module == Attention || e.Recompute == FullLayers && layered(p.Module) &&
-		(e.RecomputeLayers == 0 || p.Layer < e.RecomputeLayers) {
-		l.prefix = "recomputed "
-		l.forward(p.Module)
-		l.prefix = ""
+	if e.Recomputes(p) {
+		l.again(p.Module)
 	}
 	l.backward(p.Module)
 	return l.list
+}
+
+// again is what the backward pass of a module computes before its gradients.
+func (l *lister) again(m ModuleKind) {
+	l.prefix = "recomputed "
+	if l.e.Recompute == CoreAttention {
+		l.flash("attention", FlashForward)
+	} else {
+		l.forward(m)
+	}
+	l.prefix = ""
 }
 
 // overlap reports whether user buffers hide the collectives of sequence parallelism.
@@ -43,7 +51,7 @@ type lister struct {
 	c      *Config
 	e      *Execution
 	list   []Kernel
-	prefix string
+	prefix string // of names; not empty while a forward pass is computed again
 
 	tokens   int64 // rows of every product
 	own      int64 // rows of norms, dropout and residuals: a part of tokens with SP

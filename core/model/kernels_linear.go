@@ -5,9 +5,9 @@ import "distopt/core/hw"
 // The products with weights, and what Transformer Engine puts around them.
 
 // linearForward is a product with a weight of out rows. Weights that are not stored in FP8 are
-// cast in the first microbatch; each microbatch bears its part.
+// cast in the first microbatch, not again when it is recomputed; each microbatch bears its part.
 func (l *lister) linearForward(name string, out, in int64) {
-	if l.c.FP8 && !l.c.FP8Params {
+	if l.c.FP8 && !l.c.FP8Params && l.prefix == "" {
 		l.memory(name+" weight to FP8", hw.CastTransposeFP8, (l.word+2)*out*in/max(l.e.Microbatches, 1))
 	}
 	l.product(Kernel{Name: name, M: l.tokens, N: out, K: in, FP8: l.c.FP8})

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"distopt/core/dtype"
+	"distopt/core/hw"
 	"distopt/core/units"
 )
 
@@ -97,6 +98,45 @@ func TestRecomputeAddsTheForwardPass(t *testing.T) {
 		}
 		require.Len(t, gpt5B.Kernels(&e, tt.pass), want, "%+v", tt)
 	}
+}
+
+// Selective recompute is the flash kernel alone, without the rotary positions that come before the
+// core of attention; and weights are cast to FP8 once, not again.
+func TestRecomputeIsNoMoreThanTheForwardPass(t *testing.T) {
+	names := func(c Config, e Execution, m ModuleKind) (all []string) {
+		for _, k := range c.Kernels(&e, Pass{Module: m, Backward: true}) {
+			all = append(all, k.Name)
+		}
+		return all
+	}
+	e := Execution{Micro: 1, TP: 1, CP: 1, Recompute: CoreAttention}
+	require.Equal(t, []string{"recomputed attention", "attention backward", "rotary backward"}, names(llama70B, e, Attention))
+	e.Recompute = FullLayers
+	require.Equal(t, []string{"recomputed rotary", "recomputed attention", "attention backward", "rotary backward"}, names(llama70B, e, Attention))
+	cast := gpt5B
+	cast.FP8Params = false
+	require.Equal(t, names(gpt5B, e, FC2), names(cast, e, FC2))
+}
+
+// Dropout off leaves fewer kernels behind embeddings, and none of its pattern anywhere.
+func TestWithoutDropout(t *testing.T) {
+	count := func(dropout bool) (all, droppers int) {
+		e := Execution{Micro: 1, TP: 2, SP: true, CP: 1, Dropout: dropout}
+		for _, p := range passes(1) {
+			for _, k := range gpt5B.Kernels(&e, p) {
+				all++
+				if k.Kind == MemoryBound && k.Pattern == hw.Dropout {
+					droppers++
+				}
+			}
+		}
+		return all, droppers
+	}
+	with, droppers := count(true)
+	require.Equal(t, 3, droppers, "embedding, projection, fc2")
+	without, droppers := count(false)
+	require.Zero(t, droppers)
+	require.Equal(t, with-4, without, "two of the embedding, and the backward ones of projection and fc2")
 }
 
 // Without parallelism nothing is communicated; with TP 8 and SP every layer gathers and scatters

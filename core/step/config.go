@@ -19,6 +19,10 @@ type Config struct {
 	OverlapP2P  bool // overlap_p2p_comm: single sends and receives, waited for late; not with BatchP2P
 	CommStreams int  // communication streams of the optimizer; 0 means 1
 
+	// RecomputeLayers are the first layers of each chunk whose backward passes differ from those of
+	// the others, since only they compute their forward pass again; 0: layers are alike.
+	RecomputeLayers int
+
 	// WorldNorm: the gradient norm is summed over all stages (NeMo with clipping). They meet there,
 	// so what the drawn step finds does not depend on how many microbatches came before.
 	WorldNorm bool

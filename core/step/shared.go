@@ -61,7 +61,7 @@ func newShared(rec *Recording, stages, chunks int, cfg *Config, firstMicros, ste
 	for i := range stages * s.perDevice {
 		p.Streams = append(p.Streams, sched.Stream{Device: int32(i / s.perDevice)})
 	}
-	s.works.init(rec)
+	s.works.init(rec, cfg.RecomputeLayers)
 	s.syncWork = s.works.intern(Work{Kind: HostSync})
 	s.messageWork = s.exchangeWork(1, 1, cfg)
 	s.late = map[int64]sched.MessageID{}

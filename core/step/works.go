@@ -6,26 +6,27 @@ import (
 	"distopt/core/model"
 )
 
-// interner gives equal works one id. Layers are alike, so a step has few of them.
+// interner gives equal works one id. Layers are alike, or of two kinds, so a step has few of them.
 type interner struct {
-	rec *Recording
-	ids map[string]WorkID
-	key []byte
+	rec        *Recording
+	recomputed int // Config.RecomputeLayers
+	ids        map[string]WorkID
+	key        []byte
 
 	kernels map[model.Kernel]kernelID
 	list    []model.Kernel
 
-	// passes holds 1 + the work of a set of module kinds, forward and backward, without kernels
-	// of its own.
-	passes [2][1 << model.NumModuleKind]WorkID
+	// passes holds 1 + the work of a set of module kinds, forward, backward, and backward of layers
+	// behind the recomputed ones, without kernels of its own.
+	passes [3][1 << model.NumModuleKind]WorkID
 	plan   []model.Pass
 }
 
 // kernelID numbers the kernels of an interner.
 type kernelID uint32
 
-func (in *interner) init(rec *Recording) {
-	in.rec = rec
+func (in *interner) init(rec *Recording, recomputed int) {
+	in.rec, in.recomputed = rec, recomputed
 	in.ids = map[string]WorkID{}
 	in.kernels = map[model.Kernel]kernelID{}
 }
@@ -70,19 +71,20 @@ func (in *interner) intern(w Work, kernels ...kernelID) WorkID {
 	return id
 }
 
-// compute returns the work of a run of modules and of the gradient additions that go with it.
+// compute returns the work of a run of modules and of the gradient additions that go with it. Its
+// passes name the first layer that is like theirs.
 func (in *interner) compute(m *model.Stage, o run, back bool, adds []kernelID) WorkID {
 	kinds := 0
 	for i := o.first; i < o.last; i++ {
 		kinds |= 1 << m.Modules[i].Kind
 	}
-	known := &in.passes[flag(back)][kinds]
+	way, layer := flag(back), min(int(o.layer), 0)
+	if back && in.recomputed > 0 && int(o.layer) >= in.recomputed {
+		way, layer = 2, in.recomputed
+	}
+	known := &in.passes[way][kinds]
 	if len(adds) == 0 && *known != 0 {
 		return *known - 1
-	}
-	layer := 0
-	if o.layer < 0 {
-		layer = -1
 	}
 	w := Work{Kind: Forward, Passes: in.plan[:0]}
 	if back {
