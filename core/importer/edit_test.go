@@ -157,9 +157,9 @@ func corpus(t testing.TB) []string {
 func someValue(f *scenario.Field, rng *rand.Rand) string {
 	switch f.Kind {
 	case scenario.Int:
-		return strconv.Itoa(int(f.Min) + rng.IntN(min(1000, int(f.Max))))
+		return strconv.Itoa(max(1, int(f.Min)) + rng.IntN(min(1000, int(f.Max))))
 	case scenario.Float:
-		return strconv.FormatFloat(float64(1+rng.IntN(1000))/8, 'f', -1, 64)
+		return strconv.FormatFloat(float64(1+rng.IntN(1000))/1024*min(125, f.Max), 'f', -1, 64)
 	case scenario.Bool:
 		return strconv.FormatBool(rng.IntN(2) == 0)
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,28 @@ func TestConfigs(t *testing.T) {
 		})
 	}
 	require.Positive(t, seen)
+}
+
+// What is computed again, overlapped or fused counts wherever a file says it.
+func TestExecutionKeysAreUsed(t *testing.T) {
+	paths := []string{
+		"model.activations_checkpoint_granularity", "model.activations_checkpoint_method", "model.activations_checkpoint_num_layers",
+		"model.ub_tp_comm_overlap", "model.hidden_dropout", "model.apply_rope_fusion",
+	}
+	files, err := filepath.Glob("testdata/configs/nemo-*.yaml")
+	require.NoError(t, err)
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, k := range Read(string(text)).Keys {
+			if slices.Contains(paths, k.Path) {
+				require.Equal(t, Used, k.Status, "%s: %s", file, k.Path)
+				seen++
+			}
+		}
+	}
+	require.Equal(t, 5*5+1, seen)
 }
 
 func TestPresetsHaveNoRemarks(t *testing.T) {

@@ -6,7 +6,7 @@ var noEffect = []struct{ why, keys string }{
 	{"changes values, not layout or time", `
 		model.optim.lr model.optim.weight_decay model.optim.betas. model.optim.eps model.optim.bias_correction
 		model.optim.adam_w_mode model.optim.sched. model.init_method_std model.use_scaled_init_method
-		model.hidden_dropout model.attention_dropout model.ffn_dropout model.layernorm_epsilon
+		model.attention_dropout model.ffn_dropout model.layernorm_epsilon
 		model.native_amp_init_scale model.native_amp_growth_interval model.hysteresis
 		model.fp8_margin model.fp8_interval model.fp8_amax_history_len model.fp8_amax_compute_algo
 		model.seed model.apply_query_key_layer_scaling model.rotary_percentage model.rotary_base
@@ -14,17 +14,15 @@ var noEffect = []struct{ why, keys string }{
 		model.label_smoothing model.embedding_dropout seed.`},
 	{"Megatron-core takes encoder_seq_length", `model.max_position_embeddings`},
 	{"Megatron-core's GPT always has Transformer Engine layers", `model.transformer_engine model.name`},
-	{"attention is simulated as one fused kernel", `
+	{"attention is simulated as the fused kernel that Transformer Engine prefers", `
 		model.use_flash_attention model.masked_softmax_fusion model.attention_type model.attention_backend`},
 	{"the fused kernels of Transformer Engine are simulated", `
 		model.bias_activation_fusion model.bias_gelu_fusion model.bias_dropout_add_fusion model.bias_dropout_fusion model.persist_layer_norm
-		model.apply_rope_fusion model.cross_entropy_loss_fusion model.openai_gelu model.onnx_safe`},
+		model.cross_entropy_loss_fusion model.openai_gelu model.onnx_safe`},
 	{"Transformer Engine always reduces amaxes here", `model.reduce_amax`},
-	{"part of recomputation, which model.activations_checkpoint_granularity turns on", `
-		model.activations_checkpoint_method model.activations_checkpoint_num_layers`},
 	{"part of FSDP, which model.fsdp turns on", `
 		model.fsdp_sharding_strategy model.fsdp_grad_reduce_dtype model.fsdp_sharded_checkpoint model.fsdp_use_orig_params`},
-	{"part of the overlap of tensor-parallel communication, which model.ub_tp_comm_overlap turns on", `
+	{"part of the overlap of tensor-parallel communication, which is simulated as a whole", `
 		model.tp_comm_atomic_ag model.tp_comm_atomic_rs model.ub_tp_comm_overlap_cfg. model.tp_comm_bootstrap_backend
 		model.tp_comm_overlap_ag model.tp_comm_overlap_rs model.tp_comm_overlap_disable_qkv model.tp_comm_overlap_disable_fc1`},
 	{"not used by the distributed optimizer", `
@@ -78,16 +76,14 @@ var assumptions = []assumption{
 	{"model.headscale", "false", "it is simulated as off", Warning},
 	{"model.pre_process", "true", "the first stage is simulated with embeddings", Warning},
 	{"model.post_process", "true", "the last stage is simulated with an output layer", Warning},
-	{"model.activations_checkpoint_granularity", "null", "recomputation is not simulated: the backward pass would take longer", Warning},
-	{"model.num_micro_batches_with_partial_activation_checkpoints", "null", "recomputation is not simulated", Warning},
-	{"model.activations_checkpoint_layers_per_pipeline", "null", "recomputation is not simulated", Warning},
+	{"model.num_micro_batches_with_partial_activation_checkpoints", "null", "every microbatch is simulated with the same recomputation", Warning},
+	{"model.activations_checkpoint_layers_per_pipeline", "null", "every stage is simulated with the same recomputation", Warning},
 	{"model.cpu_offloading", "false", "it is simulated as off", Warning},
 	{"model.fp32_residual_connection", "false", "the residual stream is simulated in 16 bits", Warning},
 	{"model.fp16_lm_cross_entropy", "false", "the loss is simulated in fp32", Warning},
 	{"model.window_size", "null", "attention is simulated over the whole sequence", Warning},
 	{"model.fp8_dot_product_attention", "false", "attention is simulated in 16 bits", Warning},
 	{"model.fp8_multi_head_attention", "false", "attention is simulated in 16 bits", Warning},
-	{"model.ub_tp_comm_overlap", "false", "tensor-parallel communication is simulated as not overlapped: layers would be faster", Warning},
 	{"model.sharp", "false", "reductions in the network are not simulated", Warning},
 	{"model.enable_cuda_graph", "false", "the host is simulated as launching every kernel", Warning},
 	{"model.optim.nccl_ub", "false", "NCCL user buffers are not simulated: sums instead of averages, fewer SMs taken", Warning},

@@ -113,8 +113,32 @@ func (s *Scenario) StageLayers() int {
 	return s.Model.Layers / s.Parallel.PP
 }
 
+// ChunkLayers returns the layers of one model chunk, or 0 if those of a stage do not divide.
+func (s *Scenario) ChunkLayers() int {
+	if s.StageLayers()%s.Chunks() != 0 {
+		return 0
+	}
+	return s.StageLayers() / s.Chunks()
+}
+
+// RecomputedLayers returns the layers of each model chunk that full recompute covers.
+func (s *Scenario) RecomputedLayers() int {
+	switch r := &s.Recompute; {
+	case r.Granularity != Full:
+		return 0
+	case r.Method == Block:
+		return min(r.Layers, s.ChunkLayers())
+	default:
+		return s.ChunkLayers()
+	}
+}
+
 // SequenceParallel reports whether sequence parallelism is in effect: NeMo turns it off when TP is 1.
 func (s *Scenario) SequenceParallel() bool { return s.Parallel.SequenceParallel && s.Parallel.TP > 1 }
+
+// TPOverlap reports whether tensor-parallel communication runs beside products: NeMo turns that
+// off without sequence parallelism.
+func (s *Scenario) TPOverlap() bool { return s.Parallel.TPOverlap && s.SequenceParallel() }
 
 // OverlapP2P reports whether messages overlap: only with the interleaved schedule.
 func (s *Scenario) OverlapP2P() bool { return s.Parallel.OverlapP2P && s.Parallel.VP > 1 }

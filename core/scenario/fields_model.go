@@ -65,7 +65,7 @@ var modelFields = []Field{
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.KVChannels },
 	},
 	{
-		Path: "model.position_embedding_type", Label: "Positions", Kind: Choice, Choices: []string{LearnedAbsolute, Rope}, Default: LearnedAbsolute,
+		Path: pathPosition, Label: "Positions", Kind: Choice, Choices: []string{LearnedAbsolute, Rope}, Default: LearnedAbsolute,
 		Help:  "Learned positions are parameters of the first stage; rotary ones (rope) have none.",
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Position },
 	},
@@ -91,56 +91,18 @@ var modelFields = []Field{
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Tied },
 	},
 	{
+		Path: pathDropout, Label: "Hidden dropout", Kind: Float, Min: 0, Max: 1, Default: "0.1",
+		Help:  "Probability of dropout behind embeddings, attention and MLP. 0: its kernels do not run.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.HiddenDropout },
+	},
+	{
+		Path: pathRopeFusion, Label: "Fused rotary positions", Kind: Bool, Default: "false",
+		Help:  "One kernel turns queries and keys, in place of a chain of elementwise ones.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.RopeFusion },
+	},
+	{
 		Path: pathMCore, Label: "Megatron-core GPT", Kind: Bool, Default: "false",
 		Help:  "The model of Megatron-core with Transformer Engine layers. Only this one is simulated.",
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.MCore },
-	},
-}
-
-var batchFields = []Field{
-	{
-		Path: pathMicro, Label: "Microbatch", Kind: Int, Unit: "sequences", Min: 1, Max: maxBatch, Default: "4",
-		Help:  "Sequences in one forward and backward pass.",
-		Group: GroupBatch, Source: nemoModel, at: func(s *Scenario) any { return &s.Batch.Micro },
-	},
-	{
-		Path: pathGlobal, Label: "Global batch", Kind: Int, Unit: "sequences", Min: 1, Max: maxBatch, Default: "8",
-		Help:  "Sequences in one step, over all ranks. A multiple of microbatch × DP.",
-		Group: GroupBatch, Source: nemoModel, at: func(s *Scenario) any { return &s.Batch.Global },
-	},
-	{
-		Path: pathTP, Label: "Tensor parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: "1",
-		Help:  "Ranks that share every layer's matrices (TP).",
-		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.TP },
-	},
-	{
-		Path: pathPP, Label: "Pipeline stages", Kind: Int, Unit: "stages", Min: 1, Max: maxStages, Default: "1",
-		Help:  "Groups of consecutive layers, each on its own ranks (PP).",
-		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.PP },
-	},
-	{
-		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxChunks, Default: Null, Optional: true, Null: "one, not interleaved",
-		Help:  "Interleaved schedule: groups of layers on each stage (VP). Megatron-core asks for more than two stages.",
-		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.VP },
-	},
-	{
-		Path: pathCP, Label: "Context parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: "1",
-		Help:  "Ranks that share every sequence (CP). The optimizer state is sharded over DP × CP.",
-		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.CP },
-	},
-	{
-		Path: pathSP, Label: "Sequence parallel", Kind: Bool, Default: "false",
-		Help:  "Norms and dropout are split over the tensor-parallel ranks. NeMo turns it off when TP is 1.",
-		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.SequenceParallel },
-	},
-	{
-		Path: pathOverlapP2P, Label: "Overlap messages", Kind: Bool, Default: "false",
-		Help:  "Messages between stages run beside compute. Only with the interleaved schedule, and not with batch_p2p_comm.",
-		Group: GroupParallelism, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.OverlapP2P },
-	},
-	{
-		Path: pathBatchP2P, Label: "Batch messages", Kind: Bool, Default: "true",
-		Help:  "Messages of one exchange are one NCCL group, after which the host waits for the whole device.",
-		Group: GroupParallelism, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.BatchP2P },
 	},
 }

@@ -17,6 +17,7 @@ type Scenario struct {
 	Name      string // for the reader only; not a field
 	Model     Model
 	Batch     Batch
+	Recompute Recompute
 	Parallel  Parallel
 	Precision Precision
 	Optim     Optim
@@ -41,6 +42,8 @@ type Model struct {
 	Normalization  string
 	Bias           bool
 	Tied           bool // share_embeddings_and_output_weights
+	HiddenDropout  float64
+	RopeFusion     bool
 	MCore          bool // mcore_gpt
 }
 
@@ -50,11 +53,19 @@ type Batch struct {
 	Global int
 }
 
+// Recompute is what the backward pass computes again.
+type Recompute struct {
+	Granularity string // "": nothing
+	Method      string // of Full
+	Layers      int    // of Full: of one group with Uniform, of each model chunk with Block; 0: not given
+}
+
 // Parallel is the parallel layout asked for.
 type Parallel struct {
 	TP, PP, CP       int
 	VP               int // model chunks per stage, 0: not interleaved
 	SequenceParallel bool
+	TPOverlap        bool // ub_tp_comm_overlap
 	OverlapP2P       bool
 	BatchP2P         bool
 }
@@ -151,6 +162,18 @@ const (
 const (
 	LearnedAbsolute = "learned_absolute"
 	Rope            = "rope"
+)
+
+// Recompute.Granularity.
+const (
+	Selective = "selective" // the core of attention
+	Full      = "full"      // whole layers
+)
+
+// Recompute.Method.
+const (
+	Uniform = "uniform" // all layers, in groups of which only the input is kept
+	Block   = "block"   // the first layers of each model chunk, one by one
 )
 
 // Plain reports whether Apex's class is used without NeMo.

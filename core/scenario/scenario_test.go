@@ -103,6 +103,15 @@ func TestValidate(t *testing.T) {
 		{"scaled without main parameters", func(s *Scenario) {
 			s.Optim.WithScaledStates, s.Optim.State, s.Precision.FP8Params = true, "bf16", false
 		}, "model.optim.with_scaled_states: got true, want false unless main parameters are stored (here the state and the model are both bf16); set model.optim.with_scaled_states to false"},
+		{"full recompute alone", func(s *Scenario) { s.Recompute.Granularity = Full },
+			"model.activations_checkpoint_method: got null, want uniform or block with activations_checkpoint_granularity full; set model.activations_checkpoint_method to uniform\n" +
+				"model.activations_checkpoint_num_layers: got null, want at least 1 with activations_checkpoint_granularity full; set model.activations_checkpoint_num_layers to 1"},
+		{"selective recompute of some", func(s *Scenario) { s.Recompute = Recompute{Granularity: Selective, Layers: 2} },
+			"model.activations_checkpoint_num_layers: got 2, want null with activations_checkpoint_granularity selective, which covers every layer; set model.activations_checkpoint_num_layers to null"},
+		{"groups of recompute", func(s *Scenario) { s.Parallel.VP, s.Recompute = 1, Recompute{Full, Uniform, 4} },
+			"model.activations_checkpoint_num_layers: got 4, want a divisor of the 6 layers of a model chunk with uniform; set model.activations_checkpoint_num_layers to 3"},
+		{"dropout", func(s *Scenario) { s.Model.HiddenDropout = 1.5 },
+			"model.hidden_dropout: got 1.5, want a number from 0 to 1; set model.hidden_dropout to 1"},
 		{"buckets", func(s *Scenario) { s.Optim.BucketCapMB = 0.0001 },
 			"model.optim.bucket_cap_mb: got 0.0001, want at most 100,000 buckets over all stages, not 375,814; set model.optim.bucket_cap_mb to 0.0064"},
 		{"fragments", func(s *Scenario) {
@@ -180,6 +189,12 @@ func TestNotes(t *testing.T) {
 		{"overlap without chunks", func(s *Scenario) { s.Parallel.VP, s.Parallel.OverlapP2P = 0, true }, pathOverlapP2P, true},
 		{"sequence parallel alone", func(s *Scenario) { s.Parallel.TP = 1 }, pathSP, false},
 		{"fp8_params alone", func(s *Scenario) { s.Precision.FP8 = false }, pathFP8Params, true},
+		{"method of selective", func(s *Scenario) { s.Recompute = Recompute{Granularity: Selective, Method: Block} }, pathRecomputeMethod, false},
+		{"method of nothing", func(s *Scenario) { s.Recompute.Method = Block }, pathRecomputeMethod, false},
+		{"layers of nothing", func(s *Scenario) { s.Recompute.Layers = 3 }, pathRecomputeLayers, false},
+		{"more layers than a chunk", func(s *Scenario) { s.Recompute = Recompute{Full, Block, 3} }, pathRecomputeLayers, false},
+		{"overlap without sequence parallelism", func(s *Scenario) { s.Parallel.SequenceParallel, s.Parallel.TPOverlap = false, true }, pathTPOverlap, false},
+		{"fused learned positions", func(s *Scenario) { s.Model.RopeFusion = true }, pathRopeFusion, false},
 		{"bf16 scales", func(s *Scenario) { s.Optim.State, s.Optim.WithScaledStates = "bf16", true }, pathScaled, true},
 		{"store_params", func(s *Scenario) { s.Optim.Plain.StoreParams = false }, pathStore, false},
 		{"later without chunks", func(s *Scenario) { s.Parallel.VP, s.Framework.Later.StageBuckets = 0, true }, pathLaterBuckets, false},
@@ -194,6 +209,30 @@ func TestNotes(t *testing.T) {
 			require.Equal(t, c.path, notes[0].Path)
 			require.Equal(t, c.warn, notes[0].Warning)
 		})
+	}
+}
+
+// Uniform covers every layer, however large its groups; block the first layers of every chunk.
+func TestRecomputedLayers(t *testing.T) {
+	for _, c := range []struct {
+		recompute Recompute
+		vp, want  int
+	}{
+		{Recompute{}, 0, 0},
+		{Recompute{Granularity: Selective}, 0, 0},
+		{Recompute{Full, Uniform, 1}, 0, 6},
+		{Recompute{Full, Uniform, 3}, 0, 6},
+		{Recompute{Full, Uniform, 1}, 3, 2},
+		{Recompute{Full, Block, 4}, 0, 4},
+		{Recompute{Full, Block, 1}, 3, 1},
+		{Recompute{Full, Block, 2}, 3, 2},
+		{Recompute{Full, Block, 100}, 0, 6},
+	} {
+		s := good()
+		s.Recompute, s.Parallel.VP = c.recompute, c.vp
+		errs, _ := s.Validate()
+		require.NoError(t, errs.Err())
+		require.Equal(t, c.want, s.RecomputedLayers(), "%+v", c)
 	}
 }
 

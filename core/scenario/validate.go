@@ -19,6 +19,7 @@ func (s *Scenario) Validate(invalid ...string) (Errors, []Note) {
 	c.ranks()
 	c.pipeline()
 	c.batch()
+	c.recompute()
 	c.optimizer()
 	c.plainOptimizer()
 	c.versions()

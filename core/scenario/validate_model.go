@@ -24,6 +24,9 @@ func (c *checker) model() {
 		c.warn(pathMCore, "NeMo's own GPT (mcore_gpt false) is simulated as Megatron-core's, whose layers register the output projection before qkv; buckets differ.",
 			Edit{pathMCore, "true"})
 	}
+	if c.usable(pathRopeFusion, pathPosition) && m.RopeFusion && m.Position != Rope {
+		c.note(pathRopeFusion, "No effect: learned positions are added, not turned.")
+	}
 	c.tensorParallel()
 	c.sequence()
 }
@@ -84,6 +87,9 @@ func (c *checker) sequence() {
 	if s.Model.SeqLength%step != 0 {
 		fix, e := multiples(pathSeq, s.Model.SeqLength, step, maxSeq)
 		c.failAs(pathSeq, "a multiple of "+why, fix, e)
+	}
+	if c.usable(pathTPOverlap) && s.Parallel.TPOverlap && !s.SequenceParallel() {
+		c.note(pathTPOverlap, "NeMo turns ub_tp_comm_overlap off without sequence parallelism over at least two ranks.")
 	}
 	if s.Parallel.SequenceParallel && s.Parallel.TP == 1 {
 		c.note(pathSP, "NeMo turns sequence parallelism off because tensor_model_parallel_size is 1.")
