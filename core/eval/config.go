@@ -30,14 +30,30 @@ func split(s *scenario.Scenario, stage int) model.Split {
 	return model.Split{TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, Index: stage, VP: s.Chunks()}
 }
 
+// recompute maps activations_checkpoint_granularity.
+var recompute = map[string]model.Recompute{
+	"": model.NoRecompute, scenario.Selective: model.CoreAttention, scenario.Full: model.FullLayers,
+}
+
+// recomputeLayers returns the layers of each chunk that are recomputed, 0 if all are, or none.
+func recomputeLayers(s *scenario.Scenario) int {
+	if n := s.RecomputedLayers(); n < s.ChunkLayers() {
+		return n
+	}
+	return 0
+}
+
 // execution returns how one rank runs the model.
 func execution(s *scenario.Scenario) model.Execution {
+	gpu, _ := machine(s)
 	return model.Execution{
 		Micro: int64(s.Batch.Micro), Microbatches: int64(s.Microbatches()),
 		TP: int64(s.Parallel.TP), SP: s.SequenceParallel(), CP: int64(s.Parallel.CP),
+		TPOverlap: s.TPOverlap(),
 		GradDType: s.Optimizer().GradSync, GradFusion: s.GradFusion(),
 		BF16Wgrad: s.Precision.FP8 && !s.Precision.FP8Wgrad,
-		Dropout:   true,
+		Dropout:   s.Model.HiddenDropout > 0, FusedRope: s.Model.RopeFusion, Attention: gpu.Arch.Attention(),
+		Recompute: recompute[s.Recompute.Granularity], RecomputeLayers: recomputeLayers(s),
 	}
 }
 
@@ -97,6 +113,8 @@ func schedule(s *scenario.Scenario) step.Config {
 		OverlapP2P:   s.OverlapP2P(),
 		GradSync:     s.Optimizer().GradSync,
 		WorldNorm:    !s.Plain() && s.Optim.ClipNorm > 0,
+
+		RecomputeLayers: recomputeLayers(s),
 	}
 }
 
