@@ -73,3 +73,16 @@ func TestDigests(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
 	}
 }
+
+func BenchmarkEval(b *testing.B) {
+	for _, p := range scenario.Presets() {
+		b.Run(p.ID, func(b *testing.B) {
+			var bridge Bridge
+			r := request(b, p.Text)
+			for b.Loop() {
+				_, _, err := bridge.Handle(r, func(float64) {})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
