@@ -15,7 +15,7 @@ type BucketPictures struct {
 	Scrolled func(first int) // the list, by many rows
 
 	list, bar, buffers, scroller app.Value
-	listeners                    []app.Func
+	listeners                    []listener
 	observer                     app.Value
 	frameFunc                    app.Func
 	pending                      bool
@@ -30,7 +30,8 @@ type BucketPictures struct {
 	first  int
 }
 
-// Attach finds the canvases and binds listeners to them.
+// Attach finds the canvases and binds the listeners to them. The listeners are made once: an
+// event or a frame may still be on its way when the canvases are gone.
 func (b *BucketPictures) Attach() {
 	if app.IsServer {
 		return
@@ -39,64 +40,73 @@ func (b *BucketPictures) Attach() {
 	document := app.Window().Get("document")
 	get := func(id string) app.Value { return document.Call("getElementById", id) }
 	b.list, b.bar, b.buffers, b.scroller = get("bucket-list"), get("bucket-bar"), get("bucket-buffers"), get("buckets")
-	if !b.list.Truthy() {
+	if !b.list.Truthy() || !b.bar.Truthy() {
+		b.list = nil
 		return
 	}
+	if b.frameFunc == nil {
+		b.makeListeners()
+	}
+	for _, l := range b.listeners {
+		target := b.bar
+		if l.list {
+			target = b.scroller
+		}
+		target.Call("addEventListener", l.name, l.call, map[string]any{"passive": false})
+	}
+	b.observer.Call("observe", b.scroller)
+	b.observer.Call("observe", b.bar)
+}
+
+// listener is a function for an event of the list or of the bar.
+type listener struct {
+	list bool
+	name string
+	call app.Func
+}
+
+func (b *BucketPictures) makeListeners() {
 	b.frameFunc = app.FuncOf(func(app.Value, []app.Value) any {
 		b.pending = false
 		b.draw()
 		return nil
 	})
-	b.listeners = append(b.listeners, b.frameFunc)
-	b.listen(b.scroller, "scroll", func(app.Value) { b.scrolled() })
-	b.listen(b.scroller, "keydown", b.onKey)
-	b.listen(b.bar, "wheel", b.onWheel)
-	b.listen(b.bar, "dblclick", func(app.Value) { b.whole(); b.Redraw() })
-	b.listen(b.bar, "pointerdown", func(e app.Value) {
+	add := func(list bool, name string, f func(e app.Value)) {
+		b.listeners = append(b.listeners, listener{list, name, app.FuncOf(func(_ app.Value, args []app.Value) any {
+			if b.list != nil {
+				f(args[0])
+			}
+			return nil
+		})})
+	}
+	add(true, "scroll", func(app.Value) { b.scrolled() })
+	add(true, "keydown", b.onKey)
+	add(false, "wheel", b.onWheel)
+	add(false, "dblclick", func(app.Value) { b.whole(); b.Redraw() })
+	add(false, "pointerdown", func(e app.Value) {
 		b.drag, b.lastX = true, e.Get("offsetX").Float()
 		b.bar.Call("setPointerCapture", e.Get("pointerId"))
 		b.pickRank(b.lastX, e.Get("offsetY").Float())
 	})
-	b.listen(b.bar, "pointermove", func(e app.Value) {
+	add(false, "pointermove", func(e app.Value) {
 		if x := e.Get("offsetX").Float(); b.drag {
 			b.pan((b.lastX - x) / b.bar.Get("clientWidth").Float())
 			b.lastX = x
 		}
 	})
-	b.listen(b.bar, "pointerup", func(app.Value) { b.drag = false })
-	redraw := app.FuncOf(func(app.Value, []app.Value) any {
+	add(false, "pointerup", func(app.Value) { b.drag = false })
+	b.observer = app.Window().Get("ResizeObserver").New(app.FuncOf(func(app.Value, []app.Value) any {
 		b.Redraw()
 		return nil
-	})
-	b.listeners = append(b.listeners, redraw)
-	b.observer = app.Window().Get("ResizeObserver").New(redraw)
-	b.observer.Call("observe", b.scroller)
-	b.observer.Call("observe", b.bar)
-}
-
-func (b *BucketPictures) listen(target app.Value, name string, f func(e app.Value)) {
-	if !target.Truthy() {
-		return
-	}
-	fn := app.FuncOf(func(_ app.Value, args []app.Value) any {
-		f(args[0])
-		return nil
-	})
-	b.listeners = append(b.listeners, fn)
-	target.Call("addEventListener", name, fn, map[string]any{"passive": false})
+	}))
 }
 
 // Detach lets the canvases go.
 func (b *BucketPictures) Detach() {
-	if b.observer != nil && b.observer.Truthy() {
+	if b.observer != nil {
 		b.observer.Call("disconnect")
 	}
-	b.observer = nil
-	b.list, b.frameFunc, b.pending = nil, nil, false
-	for _, f := range b.listeners {
-		f.Release()
-	}
-	b.listeners = nil
+	b.list = nil
 }
 
 // Show takes in what to draw and keeps the selected row in view.
@@ -106,7 +116,7 @@ func (b *BucketPictures) Show(l *derive.BucketList, d *derive.BucketDetail) {
 	if d == nil || app.IsServer {
 		return
 	}
-	if b.list == nil || !b.list.Truthy() || !b.list.Get("isConnected").Bool() {
+	if b.list == nil || !b.list.Get("isConnected").Bool() {
 		b.Attach()
 	}
 	if moved {
@@ -123,7 +133,7 @@ func (b *BucketPictures) whole() {
 }
 
 func (b *BucketPictures) reveal() {
-	if b.scroller == nil || !b.scroller.Truthy() {
+	if b.list == nil {
 		return
 	}
 	top, h := b.scroller.Get("scrollTop").Float(), b.scroller.Get("clientHeight").Float()-listHead
@@ -159,7 +169,7 @@ func (b *BucketPictures) Redraw() {
 }
 
 func (b *BucketPictures) draw() {
-	if b.vm == nil || b.detail == nil || b.list == nil || !b.list.Truthy() || !shared.ready() {
+	if b.vm == nil || b.detail == nil || b.list == nil || !shared.ready() {
 		return
 	}
 	h := b.scroller.Get("clientHeight").Float()
