@@ -84,10 +84,11 @@ func (s *Sharded) Step() {
 
 // createParamBuckets begins the parameter side of every bucket, each with its shard.
 func (s *Sharded) createParamBuckets() {
+	n := len(s.l.Buckets)
 	if s.l.Options.ContiguousParamBuffer {
-		s.buildViews()
+		s.buildViews() // places what Step has not: too late for this step
 	}
-	for len(s.gathers) < len(s.l.Buckets) {
+	for len(s.gathers) < n {
 		s.gathers = append(s.gathers, gatherBucket{})
 	}
 	for id := range s.gathers {
@@ -115,7 +116,7 @@ func (s *Sharded) gathersIntegers() bool {
 // firstGroup returns the buckets that are updated and gathered first: all of the parameter that
 // stands last in the newest bucket. They carry the present mark.
 func (s *Sharded) firstGroup(ids []bucket.ID) []bucket.ID {
-	fragments := s.l.Buckets[len(s.l.Buckets)-1].Fragments
+	fragments := s.l.Buckets[len(s.gathers)-1].Fragments
 	p := fragments[len(fragments)-1].Param
 	s.w.mark++
 	for _, ref := range s.l.Fragments[p] {

@@ -71,7 +71,11 @@ func (n *numerics) compareSteps(build string, before *stateRecord, steps []state
 				if rank > 0 {
 					count = new(int) // the same on every rank
 				}
-				if err := near(path, t, digits, func(i int, got, want float32) bool {
+				wanted, err := decodeLike(path, t, digits)
+				if err != nil {
+					return d, err
+				}
+				if err := near(path, t, wanted, func(i int, got, want float32) bool {
 					return withinUpdate(got, want, value(previous, i))
 				}, count); err != nil {
 					return d, err
@@ -92,7 +96,11 @@ func (n *numerics) deviate(d *deviation, path string, rank int, id bucket.ID, be
 		got    arrays.Tensor
 		digits string
 	}{{"m", s.ExpAvg, w.ExpAvg}, {"v", s.ExpAvgSq, w.ExpAvgSq}} {
-		if err := near(path+"."+f.name, f.got, f.digits, func(_ int, got, want float32) bool {
+		wanted, err := n.decodeShard(path+"."+f.name, f.got, f.digits)
+		if err != nil {
+			return err
+		}
+		if err := near(path+"."+f.name, f.got, wanted, func(_ int, got, want float32) bool {
 			return n.l2() && math.Abs(float64(got)-float64(want)) <= 4e-6*math.Abs(float64(want))
 		}, &d.moments); err != nil {
 			return err
@@ -104,7 +112,11 @@ func (n *numerics) deviate(d *deviation, path string, rank int, id bucket.ID, be
 	case w.Param == nil:
 		return nil
 	}
-	previous, err := decodeLike(path+".p", s.Param, *b.Param)
+	previous, err := n.decodeShard(path+".p", s.Param, *b.Param)
+	if err != nil {
+		return err
+	}
+	wanted, err := n.decodeShard(path+".p", s.Param, *w.Param)
 	if err != nil {
 		return err
 	}
@@ -113,7 +125,7 @@ func (n *numerics) deviate(d *deviation, path string, rank int, id bucket.ID, be
 		count = &d.differ
 		d.params += s.Param.Len()
 	}
-	return near(path+".p", s.Param, *w.Param, func(i int, got, want float32) bool {
+	return near(path+".p", s.Param, wanted, func(i int, got, want float32) bool {
 		return d.within(got, want, value(previous, i))
 	}, count)
 }
@@ -130,11 +142,11 @@ func (d *deviation) within(got, want, before float32) bool {
 func (n *numerics) deviateRemainders(d *deviation, path string, rank int, id bucket.ID, before, want *stateRecord) error {
 	b := &n.layout.Buckets[id]
 	got := n.ranks.Shard(rank, id).Remainders
-	wanted, err := decodeLike(path, got, *want.Ranks[rank].Buckets[id].Remainders)
+	wanted, err := n.decodeShard(path, got, *want.Ranks[rank].Buckets[id].Remainders)
 	if err != nil {
 		return err
 	}
-	previous, err := decodeLike(path, got, *before.Ranks[rank].Buckets[id].Remainders)
+	previous, err := n.decodeShard(path, got, *before.Ranks[rank].Buckets[id].Remainders)
 	if err != nil {
 		return err
 	}
@@ -185,11 +197,7 @@ func withinUpdate(got, want, before float32) bool {
 
 // near compares a tensor: unequal elements are counted, and must lie within tolerance or, in 16 and
 // 8 bits, beside each other.
-func near(path string, got arrays.Tensor, digits string, tolerable func(i int, got, want float32) bool, count *int) error {
-	want, err := decodeLike(path, got, digits)
-	if err != nil {
-		return err
-	}
+func near(path string, got, want arrays.Tensor, tolerable func(i int, got, want float32) bool, count *int) error {
 	for i := range got.Len() {
 		g, w := got.Bits(i), want.Bits(i)
 		if g == w {

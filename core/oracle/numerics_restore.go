@@ -19,9 +19,15 @@ func (n *numerics) compareShape(at string, s *stateRecord) error {
 			return fmt.Errorf("%s.ranks[%d]: got %d buckets, want %d", at, rank, len(n.layout.Buckets), len(r.Buckets))
 		}
 		for id := range r.Buckets {
-			b, shard := &r.Buckets[id], n.ranks.Shard(rank, bucket.ID(id))
-			if (b.Param == nil) != (shard.Param.Len() == 0) || (b.Remainders == nil) != (shard.Remainders.Len() == 0) {
-				return fmt.Errorf("%s.ranks[%d].buckets[%d]: got main parameters %d and remainders %d, want those of the record", at, rank, id, shard.Param.Len(), shard.Remainders.Len())
+			b, l := &r.Buckets[id], &n.layout.Buckets[id]
+			for _, f := range []struct {
+				name   string
+				stored bool
+				record *string
+			}{{"p", l.StoresParams, b.Param}, {"rem", l.StoresRemainders, b.Remainders}} {
+				if f.stored != (f.record != nil) {
+					return fmt.Errorf("%s.ranks[%d].buckets[%d].%s: got it stored %t, want %t", at, rank, id, f.name, f.stored, f.record != nil)
+				}
 			}
 		}
 	}
@@ -37,9 +43,12 @@ func (n *numerics) restore(at string, s *stateRecord) error {
 		r := &s.Ranks[rank]
 		path := fmt.Sprintf("%s.ranks[%d]", at, rank)
 		for p, digits := range s.ModelParams {
-			if err := restoreTensor(at, n.ranks.Param(rank, bucket.ParamID(p)), &digits); err != nil {
+			to := n.ranks.Param(rank, bucket.ParamID(p))
+			from, err := decodeLike(at, to, digits)
+			if err != nil {
 				return err
 			}
+			setBits(to, from)
 		}
 		for id := range r.Buckets {
 			b, shard := &r.Buckets[id], n.ranks.Shard(rank, bucket.ID(id))
@@ -47,7 +56,10 @@ func (n *numerics) restore(at string, s *stateRecord) error {
 				to     arrays.Tensor
 				digits *string
 			}{{shard.Param, b.Param}, {shard.ExpAvg, &b.ExpAvg}, {shard.ExpAvgSq, &b.ExpAvgSq}, {shard.Remainders, b.Remainders}} {
-				if err := restoreTensor(path, f.to, f.digits); err != nil {
+				if f.digits == nil {
+					continue
+				}
+				if err := n.restoreShard(path, f.to, *f.digits); err != nil {
 					return err
 				}
 			}
@@ -59,18 +71,37 @@ func (n *numerics) restore(at string, s *stateRecord) error {
 	return nil
 }
 
-func restoreTensor(path string, to arrays.Tensor, digits *string) error {
-	if digits == nil {
-		return nil
+// restoreShard sets what is held of a shard.
+func (n *numerics) restoreShard(path string, to arrays.Tensor, digits string) error {
+	from, err := n.decodeShard(path, to, digits)
+	if err == nil {
+		setBits(to, from)
 	}
-	from, err := decodeLike(path, to, *digits)
-	if err != nil {
-		return err
-	}
-	for i := range from.Len() {
+	return err
+}
+
+func setBits(to, from arrays.Tensor) {
+	for i := range to.Len() {
 		to.SetBits(i, from.Bits(i))
 	}
-	return nil
+}
+
+// decodeShard reads a whole shard of the format of t, of which t may hold only the beginning: then
+// the rest must be zeros. It returns the part that t holds.
+func (n *numerics) decodeShard(path string, t arrays.Tensor, digits string) (arrays.Tensor, error) {
+	u, err := decodeTensor(t.DType, digits)
+	if err != nil {
+		return u, fmt.Errorf("%s: %w", path, err)
+	}
+	if u.Len() != int(n.layout.ShardSize) {
+		return u, fmt.Errorf("%s: got %d elements, want %d", path, n.layout.ShardSize, u.Len())
+	}
+	for i := t.Len(); i < u.Len(); i++ {
+		if u.Bits(i) != 0 {
+			return u, fmt.Errorf("%s[%d]: got 0 after the last fragment, want %x", path, i, u.Bits(i))
+		}
+	}
+	return u.Slice(0, t.Len()), nil
 }
 
 // decodeLike reads a tensor that is to have the format and length of t.

@@ -57,12 +57,8 @@ func decodeTensor(d dtype.DType, digits string) (arrays.Tensor, error) {
 	return t, nil
 }
 
-// compareTensor reports the first element that differs.
-func compareTensor(path string, got arrays.Tensor, digits string) error {
-	want, err := decodeLike(path, got, digits)
-	if err != nil {
-		return err
-	}
+// compareTensors reports the first element that differs.
+func compareTensors(path string, got, want arrays.Tensor) error {
 	width := 2 * int(got.DType.Size())
 	for i := range got.Len() {
 		if g, w := got.Bits(i), want.Bits(i); g != w {
@@ -107,6 +103,15 @@ func (n *numerics) compareLayout(reference []json.RawMessage) error {
 	return nil
 }
 
+// compareShard compares a shard of a rank with the digits of a whole one.
+func (n *numerics) compareShard(path string, got arrays.Tensor, digits string) error {
+	want, err := n.decodeShard(path, got, digits)
+	if err != nil {
+		return err
+	}
+	return compareTensors(path, got, want)
+}
+
 // compareReduced compares the gradient shards of all ranks.
 func (n *numerics) compareReduced(at string, ranks [][]string) error {
 	if len(ranks) != n.ranks.Size() {
@@ -118,7 +123,7 @@ func (n *numerics) compareReduced(at string, ranks [][]string) error {
 		}
 		for id, digits := range shards {
 			path := fmt.Sprintf("%s[%d][%d]", at, rank, id)
-			if err := compareTensor(path, n.ranks.Shard(rank, bucket.ID(id)).Grad, digits); err != nil {
+			if err := n.compareShard(path, n.ranks.Shard(rank, bucket.ID(id)).Grad, digits); err != nil {
 				return err
 			}
 		}
@@ -141,7 +146,13 @@ func (n *numerics) compareState(at string, want *stateRecord) error {
 			return err
 		}
 		for p, digits := range want.ModelParams {
-			if err := compareTensor(fmt.Sprintf("%s.model_params[%d]", at, p), n.ranks.Param(rank, bucket.ParamID(p)), digits); err != nil {
+			path := fmt.Sprintf("%s.model_params[%d]", at, p)
+			got := n.ranks.Param(rank, bucket.ParamID(p))
+			wanted, err := decodeLike(path, got, digits)
+			if err != nil {
+				return err
+			}
+			if err := compareTensors(path, got, wanted); err != nil {
 				return err
 			}
 		}
@@ -161,7 +172,7 @@ func (n *numerics) compareShards(path string, rank int, want *rankRecord) error 
 			if f.want == nil {
 				continue
 			}
-			if err := compareTensor(fmt.Sprintf("%s.buckets[%d].%s", path, id, f.name), f.got, *f.want); err != nil {
+			if err := n.compareShard(fmt.Sprintf("%s.buckets[%d].%s", path, id, f.name), f.got, *f.want); err != nil {
 				return err
 			}
 		}

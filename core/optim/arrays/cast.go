@@ -16,7 +16,7 @@ func (r *Ranks) Cast(c *optim.Cast) {
 		for _, id := range c.Buckets {
 			b := &buckets[id]
 			s := &k.shards[id]
-			if s.updated.Len() == 0 {
+			if s.updated.Len() < heldShard(b, k.position) {
 				r.fail("bucket %d: got no updated values on rank %d, want them before the cast", id, n)
 				return
 			}

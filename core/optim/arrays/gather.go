@@ -12,22 +12,23 @@ func (r *Ranks) AllGather(c *optim.Collective) {
 	buckets := r.follow()
 	for _, m := range c.Members {
 		b := &buckets[m.Bucket]
-		n := int(b.Shard)
 		for first := 0; first < len(r.ranks); first += r.c.Distributed {
 			group := r.ranks[first : first+r.c.Distributed]
 			whole := &r.gathered[first/r.c.Distributed][b.ID]
-			if len(group[0].paramBuffers) == 0 && whole.Len() == 0 {
-				*whole = NewTensor(b.DTypes.ParamSync, int(b.Size))
+			if group[0].paramViews == nil {
+				*whole = grown(*whole, b.DTypes.ParamSync, held(b))
 			}
 			for i := range group {
+				start := min(i*int(b.Shard), held(b))
+				end := start + heldShard(b, i)
 				shard := group[i].shards[b.ID].updated
-				if len(group[0].paramBuffers) == 0 {
-					whole.Slice(n*i, n*(i+1)).copyBits(shard)
+				if group[0].paramViews == nil {
+					whole.Slice(start, end).copyBits(shard)
 					continue
 				}
 				for j := range group {
-					if j != i {
-						inBuffer(group[j].paramBuffers, b).Slice(n*i, n*(i+1)).copyBits(shard)
+					if to, ok := group[j].paramViews.bucket(b); ok && j != i {
+						to.Slice(start, end).copyBits(shard)
 					}
 				}
 			}

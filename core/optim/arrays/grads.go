@@ -26,20 +26,16 @@ func (r *Ranks) AddGrad(rank int, p bucket.ParamID, grad []float32) {
 	if g.values == nil {
 		g.values = make([]float32, len(grad))
 	}
-	if !g.present {
-		copy(g.values, grad)
+	sum := g.present
+	for i, x := range grad {
 		if !q.Fused {
-			d.RoundAll(g.values)
+			x = d.Round(x)
 		}
-	} else {
-		for i, x := range grad {
-			if !q.Fused {
-				x = d.Round(x)
-			}
-			g.values[i] = d.Round(g.values[i] + x)
+		if sum {
+			x = d.Round(g.values[i] + x)
 		}
+		g.values[i] = dtype.Canonical(x)
 	}
-	dtype.CanonicalAll(g.values)
 	g.present = true
 }
 
@@ -49,8 +45,10 @@ func (r *Ranks) ZeroGrad(*optim.Zero) {
 	r.follow()
 	for n := range r.ranks {
 		k := &r.ranks[n]
-		for _, b := range k.gradBuffers {
-			b.memory.Clear()
+		if k.gradViews != nil {
+			for _, memory := range k.gradViews.memory {
+				memory.Clear()
+			}
 		}
 		for p := range k.grads {
 			k.grads[p].present = false
@@ -63,21 +61,21 @@ func (r *Ranks) ZeroGrad(*optim.Zero) {
 // gradBucket returns the memory of a whole bucket's gradients on a rank.
 func (r *Ranks) gradBucket(k *rank, b *bucket.Bucket) Tensor {
 	s := &k.shards[b.ID]
-	if s.bucket.Len() > 0 {
+	if s.bucket.Len() == held(b) && s.bucket.DType == b.DTypes.GradSync {
 		return s.bucket
 	}
 	if r.c.ContiguousGrads {
-		if k.gradBuffers == nil {
-			k.gradBuffers = buffersOf(r.c.Buckets(), func(d bucket.DTypes) dtype.DType { return d.GradSync })
+		if k.gradViews == nil {
+			k.gradViews = newBuffers(r.c.Buckets(), func(d bucket.DTypes) dtype.DType { return d.GradSync })
 		}
-		s.bucket = inBuffer(k.gradBuffers, b)
-		if s.bucket.Len() == 0 {
-			r.fail("contiguous_grad_buffer: got bucket %d after the buffers were made, want all parameters placed before", b.ID)
+		t, ok := k.gradViews.bucket(b)
+		if ok {
+			s.bucket = t
+			return t
 		}
+		r.fail("contiguous_grad_buffer: bucket %d was filled after the buffers were made; place all parameters before", b.ID)
 	}
-	if s.bucket.Len() == 0 {
-		s.bucket = NewTensor(b.DTypes.GradSync, int(b.Size))
-	}
+	s.bucket = grown(s.bucket, b.DTypes.GradSync, held(b))
 	return s.bucket
 }
 
@@ -118,9 +116,8 @@ func (r *Ranks) add(t Tensor, x []float32) {
 		part := t.Slice(start, end)
 		sum := part.values(r.work[0])
 		for i, v := range x[start:end] {
-			sum[i] += v
+			sum[i] = dtype.Canonical(sum[i] + v)
 		}
-		dtype.CanonicalAll(sum)
 		part.keep(sum)
 	}
 }
@@ -134,36 +131,41 @@ func (r *Ranks) KeepShards(kept *optim.Kept) {
 			r.reduced(k, &buckets[id])
 			s := &k.shards[id]
 			s.Grad, s.sync = s.sync, s.Grad
+			s.kept = true
 		}
 		for _, id := range kept.Added {
 			sync := r.reduced(k, &buckets[id])
 			for start := 0; start < sync.Len(); start += block {
 				end := min(start+block, sync.Len())
-				r.add(k.shards[id].Grad.Slice(start, end), sync.Slice(start, end).values(r.work[1]))
+				r.add(k.grad(&buckets[id]).Slice(start, end), sync.Slice(start, end).values(r.work[1]))
 			}
 		}
 		for _, id := range kept.Zeroed {
-			s := &k.shards[id]
-			if s.Grad.Len() == 0 {
-				s.Grad = NewTensor(buckets[id].DTypes.GradSync, int(buckets[id].Shard))
-			}
-			s.Grad.Clear()
+			b, s := &buckets[id], &k.shards[id]
+			k.grad(b).Clear()
+			s.kept = true
 		}
 	}
 }
 
+// grad returns a rank's reduced gradients of a bucket. Fragments that were placed since they were
+// reduced have zeros.
+func (k *rank) grad(b *bucket.Bucket) Tensor {
+	s := &k.shards[b.ID]
+	s.Grad = grown(s.Grad, b.DTypes.GradSync, heldShard(b, k.position))
+	return s.Grad
+}
+
 // syncShard returns the memory for a reduced shard.
-func syncShard(s *Shard, b *bucket.Bucket) Tensor {
-	if s.sync.Len() == 0 {
-		s.sync = NewTensor(b.DTypes.GradSync, int(b.Shard))
-	}
+func (k *rank) syncShard(b *bucket.Bucket) Tensor {
+	s := &k.shards[b.ID]
+	s.sync = grown(s.sync, b.DTypes.GradSync, heldShard(b, k.position))
 	return s.sync
 }
 
 // reduced returns a shard that was reduced; on a single rank nothing was, and it is the bucket.
 func (r *Ranks) reduced(k *rank, b *bucket.Bucket) Tensor {
-	s := &k.shards[b.ID]
-	sync := syncShard(s, b)
+	sync := k.syncShard(b)
 	if r.c.Distributed == 1 && r.c.Redundant == 1 {
 		sync.copyBits(r.gradBucket(k, b))
 	}

@@ -19,14 +19,7 @@ func (r *Ranks) LocalNorm(n *optim.Norm) {
 	var formats []dtype.DType // in order of first appearance, which may differ between ranks
 	for at := range r.ranks {
 		k := &r.ranks[at]
-		var tensors []Tensor
-		if n.Params == nil {
-			for _, id := range n.Buckets {
-				tensors = append(tensors, k.shards[id].Grad)
-			}
-		} else {
-			tensors = gradsOf(k, buckets, n.Params)
-		}
+		tensors := gradsOf(k, buckets, n)
 		formats = formats[:0]
 		for _, t := range tensors {
 			if !slices.Contains(formats, t.DType) {
@@ -38,7 +31,7 @@ func (r *Ranks) LocalNorm(n *optim.Norm) {
 			k.norm.Reset()
 			for _, t := range tensors {
 				if t.DType == d {
-					r.addNorm(&k.norm, t)
+					addNorm(&k.norm, t)
 				}
 			}
 			norm := k.norm.Norm()
@@ -52,28 +45,40 @@ func (r *Ranks) LocalNorm(n *optim.Norm) {
 	}
 }
 
+// normTensor is one operand of a norm kernel: it may be longer than what is held of it, by zeros.
+type normTensor struct {
+	Tensor
+	length int
+}
+
 // addNorm adds a tensor chunk by chunk.
-func (r *Ranks) addNorm(s *optim.L2Norm, t Tensor) {
+func addNorm(s *optim.L2Norm, t normTensor) {
 	var work []float32
 	if t.DType != dtype.FP32 {
 		work = make([]float32, min(t.Len(), optim.NormChunk))
 	}
-	for start := 0; start < t.Len(); start += optim.NormChunk {
-		end := min(start+optim.NormChunk, t.Len())
-		s.Chunk(t.Slice(start, end).values(work), t.Len()-start)
+	for start := 0; start < t.length; start += optim.NormChunk {
+		part := t.Slice(min(start, t.Len()), min(start+optim.NormChunk, t.Len()))
+		s.Chunk(part.values(work), t.length-start)
 	}
 }
 
-// gradsOf returns a rank's part of the reduced gradients of parameters, fragment by fragment.
-func gradsOf(k *rank, buckets []bucket.Bucket, params []bucket.ParamID) []Tensor {
-	parts := make([][]Tensor, len(k.params))
+// gradsOf returns the operands on one rank: whole shards, or its part of some parameters, fragment by
+// fragment.
+func gradsOf(k *rank, buckets []bucket.Bucket, n *optim.Norm) (list []normTensor) {
+	if n.Params == nil {
+		for _, id := range n.Buckets {
+			list = append(list, normTensor{k.grad(&buckets[id]), int(buckets[id].Shard)})
+		}
+		return list
+	}
+	parts := make([][]normTensor, len(k.params))
 	for id := range buckets {
 		locals(&buckets[id], 0, k.position, func(l local) {
-			parts[l.param] = append(parts[l.param], k.shards[id].Grad.Slice(l.start, l.end))
+			parts[l.param] = append(parts[l.param], normTensor{k.grad(&buckets[id]).Slice(l.start, l.end), l.end - l.start})
 		})
 	}
-	var list []Tensor
-	for _, p := range params {
+	for _, p := range n.Params {
 		list = append(list, parts[p]...)
 	}
 	return list

@@ -1,15 +1,73 @@
 package arrays
 
 import (
+	"slices"
+
 	"distopt/core/bucket"
 	"distopt/core/dtype"
 	"distopt/core/optim"
 )
 
-// buffer is a contiguous buffer of one triple.
-type buffer struct {
-	dtypes bucket.DTypes
-	memory Tensor
+// Arrays hold a bucket up to its last fragment. Real buckets are allocated and sent in full, but what
+// follows is zero everywhere and takes part in nothing.
+
+// held returns how many elements of a bucket are held, and of its shard at a position.
+func held(b *bucket.Bucket) int { return int(b.Filled) }
+
+func heldShard(b *bucket.Bucket, position int) int {
+	return min(max(held(b)-position*int(b.Shard), 0), int(b.Shard))
+}
+
+// grown returns t, or a copy of format d with zeros at its end if it holds fewer than n elements.
+func grown(t Tensor, d dtype.DType, n int) Tensor {
+	if t.DType == d && t.Len() >= n {
+		return t
+	}
+	larger := NewTensor(d, n)
+	if t.DType == d {
+		larger.copyBits(t)
+	}
+	return larger
+}
+
+// buffers are contiguous buffers, one for each triple. They are built when no parameter will be
+// placed any more.
+type buffers struct {
+	memory []Tensor
+	places []place // of each bucket
+}
+
+type place struct{ memory, start, end int }
+
+// newBuffers lays the buckets of each triple out one after the other, in the format that pick
+// chooses.
+func newBuffers(buckets []bucket.Bucket, pick func(bucket.DTypes) dtype.DType) *buffers {
+	b := &buffers{places: make([]place, len(buckets))}
+	var triples []bucket.DTypes
+	var ends []int
+	for id := range buckets {
+		d := buckets[id].DTypes
+		at := slices.Index(triples, d)
+		if at < 0 {
+			at = len(triples)
+			triples, ends = append(triples, d), append(ends, 0)
+		}
+		b.places[id] = place{at, ends[at], ends[at] + held(&buckets[id])}
+		ends[at] = b.places[id].end
+	}
+	for i, d := range triples {
+		b.memory = append(b.memory, NewTensor(pick(d), ends[i]))
+	}
+	return b
+}
+
+// bucket returns a bucket's part of its buffer. ok is false if the buffers do not have all of it.
+func (b *buffers) bucket(k *bucket.Bucket) (t Tensor, ok bool) {
+	if int(k.ID) >= len(b.places) {
+		return Tensor{}, false
+	}
+	p := b.places[k.ID]
+	return b.memory[p.memory].Slice(p.start, p.end), p.end-p.start == held(k)
 }
 
 // local is the part of a fragment that a position of the distributed group owns.
@@ -44,7 +102,12 @@ func (r *Ranks) follow() []bucket.Bucket {
 		b := &buckets[id]
 		if id == len(r.known) {
 			r.known = append(r.known, 0)
-			r.addBucket(b)
+			for n := range r.ranks {
+				r.ranks[n].shards = append(r.ranks[n].shards, Shard{})
+			}
+			for i := range r.gathered {
+				r.gathered[i] = append(r.gathered[i], Tensor{})
+			}
 		}
 		from := r.known[id]
 		if from == len(b.Fragments) {
@@ -65,9 +128,7 @@ func (r *Ranks) follow() []bucket.Bucket {
 		for n := range r.ranks {
 			k := &r.ranks[n]
 			s := &k.shards[id]
-			if r.c.Scaled {
-				s.Scales = append(s.Scales, make([]Scales, len(b.Fragments)-from)...)
-			}
+			r.growShard(k, s, b)
 			if b.StoresParams {
 				locals(b, from, k.position, func(l local) { r.initMain(k, s, l) })
 			}
@@ -76,22 +137,18 @@ func (r *Ranks) follow() []bucket.Bucket {
 	return buckets
 }
 
-// addBucket gives every rank its shard of a new bucket.
-func (r *Ranks) addBucket(b *bucket.Bucket) {
-	n := int(b.Shard)
-	for i := range r.ranks {
-		k := &r.ranks[i]
-		s := Shard{ExpAvg: NewTensor(b.DTypes.State, n), ExpAvgSq: NewTensor(b.DTypes.State, n)}
-		if b.StoresParams {
-			s.Param = NewTensor(b.DTypes.State, n)
-		}
-		if b.StoresRemainders {
-			s.Remainders = NewTensor(dtype.I16, n)
-		}
-		k.shards = append(k.shards, s)
+// growShard makes room for the state of a bucket's fragments on one rank.
+func (r *Ranks) growShard(k *rank, s *Shard, b *bucket.Bucket) {
+	n := heldShard(b, k.position)
+	s.ExpAvg, s.ExpAvgSq = grown(s.ExpAvg, b.DTypes.State, n), grown(s.ExpAvgSq, b.DTypes.State, n)
+	if b.StoresParams {
+		s.Param = grown(s.Param, b.DTypes.State, n)
 	}
-	for i := range r.gathered {
-		r.gathered[i] = append(r.gathered[i], Tensor{})
+	if b.StoresRemainders {
+		s.Remainders = grown(s.Remainders, dtype.I16, n)
+	}
+	if r.c.Scaled {
+		s.Scales = append(s.Scales, make([]Scales, len(b.Fragments)-len(s.Scales))...)
 	}
 }
 
@@ -115,65 +172,23 @@ func (r *Ranks) modelValues(k *rank, l local, dst []float32) {
 	t.Load(dst)
 }
 
-// buffersOf returns contiguous buffers for all buckets: of each triple one that holds its highest
-// bucket, in the format that pick chooses from the triple.
-func buffersOf(buckets []bucket.Bucket, pick func(bucket.DTypes) dtype.DType) []buffer {
-	var list []buffer
-	var ends []int
-	for id := range buckets {
-		b := &buckets[id]
-		at := 0
-		for at < len(list) && list[at].dtypes != b.DTypes {
-			at++
-		}
-		if at == len(list) {
-			list, ends = append(list, buffer{dtypes: b.DTypes}), append(ends, 0)
-		}
-		ends[at] = max(ends[at], int(b.Offset+b.Size))
-	}
-	for i := range list {
-		list[i].memory = NewTensor(pick(list[i].dtypes), ends[i])
-	}
-	return list
-}
-
-// bufferOf returns the buffer of a triple, empty if there is none.
-func bufferOf(list []buffer, d bucket.DTypes) Tensor {
-	for i := range list {
-		if list[i].dtypes == d {
-			return list[i].memory
-		}
-	}
-	return Tensor{}
-}
-
-// inBuffer returns a bucket's part of the buffer of its triple, empty if it does not lie there.
-func inBuffer(list []buffer, b *bucket.Bucket) Tensor {
-	memory := bufferOf(list, b.DTypes)
-	if memory.Len() < int(b.Offset+b.Size) {
-		return Tensor{}
-	}
-	return memory.Slice(int(b.Offset), int(b.Offset+b.Size))
-}
-
 // buildViews moves all parameters into contiguous buffers. It happens once, when every parameter
 // that will be updated has its fragments.
 func (r *Ranks) buildViews(buckets []bucket.Bucket) {
-	if !r.c.ContiguousParams || r.ranks[0].paramBuffers != nil {
+	if !r.c.ContiguousParams || r.ranks[0].paramViews != nil {
 		return
 	}
 	for n := range r.ranks {
 		k := &r.ranks[n]
-		k.paramBuffers = buffersOf(buckets, func(d bucket.DTypes) dtype.DType { return d.ParamSync })
+		k.paramViews = newBuffers(buckets, func(d bucket.DTypes) dtype.DType { return d.ParamSync })
 		for p, refs := range r.refs {
 			if len(refs) == 0 {
 				continue
 			}
 			// Fragments of a parameter follow each other in its buffer.
-			b := &buckets[refs[0].bucket]
-			memory := bufferOf(k.paramBuffers, b.DTypes)
-			t := &k.params[p]
-			start := int(b.Offset + b.Fragments[refs[0].fragment].InBucket.Start)
+			at := k.paramViews.places[refs[0].bucket]
+			memory, t := k.paramViews.memory[at.memory], &k.params[p]
+			start := at.start + int(buckets[refs[0].bucket].Fragments[refs[0].fragment].InBucket.Start)
 			if memory.DType.Size() != t.DType.Size() || start+t.Len() > memory.Len() {
 				r.fail("contiguous_param_buffer: got parameter %d with %d %s values at %d of %d %s ones, want elements of one size that fit", p, t.Len(), t.DType, start, memory.Len(), memory.DType)
 				return

@@ -93,7 +93,7 @@ type rank struct {
 	grads    []pending
 	shards   []Shard
 
-	gradBuffers, paramBuffers []buffer
+	gradViews, paramViews *buffers // nil: none yet
 
 	norm      optim.L2Norm
 	normSq    float32
@@ -107,7 +107,8 @@ type pending struct {
 	present bool
 }
 
-// Shard is one rank's part of a bucket. Tensors that the bucket does not have are empty.
+// Shard is one rank's part of a bucket, up to the bucket's last fragment. Tensors that the bucket does
+// not have are empty.
 type Shard struct {
 	Grad       Tensor // reduced
 	Param      Tensor // main parameters, in the state's format
@@ -116,6 +117,7 @@ type Shard struct {
 	Remainders Tensor
 	Scales     []Scales // of each fragment, if the state is scaled
 
+	kept    bool   // Grad is this step's or an earlier one's
 	bucket  Tensor // the whole bucket's gradients on this rank
 	sync    Tensor // a reduced shard that was not kept yet
 	updated Tensor // what is gathered, in the param-sync format
@@ -192,9 +194,10 @@ func (c *Config) check(initial [][]float32) error {
 			return fmt.Errorf("betas of parameter group %d: got %v and %v, want at least 0 and below 1", g, a.Beta1, a.Beta2)
 		}
 	}
-	ranks := units.Elems(c.Distributed) * units.Elems(c.Redundant)
-	if ranks > 1<<16 || ranks*max(total, 1) > maxElements {
-		return fmt.Errorf("arrays: got %d parameter elements on each of %d ranks, want at most %d on all together; take fewer ranks or a smaller model", total, ranks, maxElements)
+	const maxRanks = 1 << 12
+	ranks := units.Elems(min(c.Distributed, maxRanks+1)) * units.Elems(min(c.Redundant, maxRanks+1))
+	if ranks > maxRanks || total > maxElements/ranks {
+		return fmt.Errorf("arrays: got %d parameter elements on each of %d*%d ranks, want at most %d ranks and %d elements on all of them; take fewer ranks or a smaller model", total, c.Distributed, c.Redundant, maxRanks, maxElements)
 	}
 	return nil
 }

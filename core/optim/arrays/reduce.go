@@ -18,7 +18,7 @@ func (r *Ranks) ReduceScatter(c *optim.Collective) {
 		for first := 0; first < len(r.ranks); first += r.c.Distributed {
 			group := r.ranks[first : first+r.c.Distributed]
 			for i := range group {
-				to := syncShard(&group[i].shards[m.Bucket], b)
+				to := group[i].syncShard(b)
 				base := i * int(b.Shard)
 				r.reduce(c, to, len(group), func(j, start, end int) Tensor {
 					from := &group[(i+1+j)%len(group)]
@@ -35,13 +35,13 @@ func (r *Ranks) AllReduceShards(c *optim.Collective) {
 	d := r.c.Distributed
 	for _, m := range c.Members {
 		b := &buckets[m.Bucket]
-		sum := NewTensor(b.DTypes.GradSync, int(b.Shard))
-		for i := range d {
-			for at := range r.ranks {
-				if d == 1 { // nothing was scattered: the shard is the bucket
-					syncShard(&r.ranks[at].shards[b.ID], b).copyBits(r.gradBucket(&r.ranks[at], b))
-				}
+		for at := range r.ranks {
+			if d == 1 { // nothing was scattered: the shard is the bucket
+				r.ranks[at].syncShard(b).copyBits(r.gradBucket(&r.ranks[at], b))
 			}
+		}
+		for i := range d {
+			sum := NewTensor(b.DTypes.GradSync, heldShard(b, i))
 			r.reduce(c, sum, r.c.Redundant, func(j, start, end int) Tensor {
 				return r.ranks[j*d+i].shards[b.ID].sync.Slice(start, end)
 			})
@@ -82,7 +82,9 @@ func (r *Ranks) reduce(c *optim.Collective, to Tensor, n int, contribution func(
 				d.RoundAll(sum)
 			}
 		}
-		dtype.CanonicalAll(sum)
+		if d == dtype.FP32 { // others have one NaN anyway
+			dtype.CanonicalAll(sum)
+		}
 		to.Slice(start, end).Store(sum)
 	}
 }

@@ -26,10 +26,11 @@ func (r *Ranks) Adam(u *optim.Update) {
 		for _, id := range u.Buckets {
 			b := &buckets[id]
 			s := &k.shards[id]
-			if s.Grad.Len() == 0 {
+			if !s.kept {
 				r.fail("bucket %d: got no reduced gradients on rank %d, want them before the update", id, n)
 				return
 			}
+			k.grad(b)
 			r.prepare(k, s, b)
 			locals(b, 0, k.position, func(l local) {
 				g := r.c.Params[l.param].Group
@@ -53,21 +54,23 @@ func (r *Ranks) Adam(u *optim.Update) {
 // prepare makes sure that a bucket's updated values have a place: a part of the contiguous buffer,
 // the main parameters themselves if they have the format that is gathered, or memory of their own.
 func (r *Ranks) prepare(k *rank, s *Shard, b *bucket.Bucket) {
-	n := int(b.Shard)
+	n := heldShard(b, k.position)
 	d := b.DTypes
-	if s.updated.Len() == 0 {
-		if whole := inBuffer(k.paramBuffers, b); whole.Len() > 0 {
-			s.updated = whole.Slice(n*k.position, n*(k.position+1))
-		} else if d.ParamSync == d.State && !r.c.Scaled && b.StoresParams {
-			s.updated = s.Param
-		} else {
-			s.updated = NewTensor(d.ParamSync, n)
-		}
+	base := int(b.Shard) * k.position
+	switch {
+	case s.updated.Len() == n && s.updated.DType == d.ParamSync:
+	case k.paramViews != nil:
+		whole, _ := k.paramViews.bucket(b)
+		s.updated = whole.Slice(min(base, whole.Len()), min(base+n, whole.Len()))
+	case d.ParamSync == d.State && !r.c.Scaled && b.StoresParams:
+		s.updated = s.Param
+	default:
+		s.updated = NewTensor(d.ParamSync, n)
 	}
 	switch {
 	case r.c.Scaled:
 		for i := range k.scaled {
-			if len(k.scaled[i]) != n {
+			if len(k.scaled[i]) < n {
 				k.scaled[i] = make([]float32, n)
 			}
 		}
@@ -75,8 +78,8 @@ func (r *Ranks) prepare(k *rank, s *Shard, b *bucket.Bucket) {
 	case d.ParamSync.Float():
 	case b.StoresParams:
 		s.main = s.Param
-	case s.main.Len() == 0:
-		s.main = NewTensor(d.State, n)
+	default:
+		s.main = grown(s.main, d.State, n)
 	}
 }
 
