@@ -138,15 +138,14 @@ func change(a, b float64, points bool, good int) (text string, better int) {
 	switch {
 	case a == b:
 		return "equal", 0
+	case math.Abs(b-a) < negligible*math.Abs(a) && !points, math.Abs(b-a) < negligible && points:
+		return "0.0" + thin + map[bool]string{true: "pt", false: "%"}[points], 0
 	case points:
 		text = signed((b-a)*100, 1) + thin + "pt"
 	case a == 0:
 		return "new", good
 	default:
 		text = signed((b-a)/a*100, 1) + thin + "%"
-	}
-	if math.Abs(b-a) < 0.0005*math.Abs(a) {
-		return text, 0
 	}
 	if b > a {
 		return text, good

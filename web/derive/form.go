@@ -59,9 +59,10 @@ type Option struct {
 }
 
 type formKey struct {
-	read *state.Reading
-	base string
-	more string
+	read   *state.Reading
+	broken bool // read is an earlier text; the present one is no YAML
+	base   string
+	more   string
 }
 
 // form builds the form of a reading. base is the text of the preset.
@@ -70,7 +71,7 @@ func form(k formKey) *Form {
 	if k.read == nil {
 		return f
 	}
-	if k.read.Broken() {
+	if k.broken {
 		f.Broken = "The text is not YAML at the line marked. Mend it in the YAML tab; the form then works again."
 	}
 	preset := state.Base(k.base)

@@ -231,7 +231,8 @@ func (c *Cache) Page(s *state.State) Page {
 	p := Page{Live: s.Live, Narrow: s.Sheet, ConfigTab: s.ConfigTab}
 	p.Header = c.headerOf(s)
 	base := cur.Doc.Base
-	p.Form = c.form.get(formKey{cur.Read, base, s.More}, func() *Form { return form(formKey{cur.Read, base, s.More}) })
+	formOf := formKey{read: cur.Form, broken: cur.Read != nil && cur.Read.Broken(), base: base, more: s.More}
+	p.Form = c.form.get(formOf, func() *Form { return form(formOf) })
 	p.Editor = c.editor.get(editorKey{cur.Read}, func() *Editor { return editor(cur.Read) })
 	p.Problems = c.problems.get(cur.Read, func() *Problems { return problems(cur.Read) })
 	fk := figuresKey{a, b, s.Slots[slot].Stale() || cur.Stale() || cur.Result == nil, s.Figure}

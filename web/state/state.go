@@ -55,6 +55,7 @@ type State struct {
 type Slot struct {
 	Doc  Document
 	Read *Reading // of Doc.Text
+	Form *Reading // the last one that was YAML: what the form shows meanwhile
 
 	Result  *report.Result // the last valid one; nil before the first
 	Of      string         // the text Result was made from

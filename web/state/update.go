@@ -260,6 +260,9 @@ func (s *State) setDoc(slot int, doc Document) {
 	if x.Read == nil || x.Doc.Text != doc.Text {
 		x.Read = Read(doc.Text)
 	}
+	if x.Form == nil || !x.Read.Broken() {
+		x.Form = x.Read
+	}
 	x.Doc = doc
 }
 

@@ -22,9 +22,11 @@ type Config struct {
 // Render places tabs, the two views of the text, and the problems at the foot.
 func (c *Config) Render() app.UI {
 	return app.Elem("aside").Class(class("config", when(c.Shown, "open"))).Aria("label", "Configuration").Body(
-		app.Elem("div").Class("bar tabs").Role("tablist").Aria("label", "Configuration as").Body(
-			c.tab(ids.TabForm, "Form", state.Form),
-			c.tab(ids.TabYAML, "YAML", state.YAML),
+		app.Elem("div").Class("bar tabs").Body(
+			app.Elem("div").Class("tablist").Role("tablist").Aria("label", "Configuration as").Body(
+				c.tab(ids.TabForm, "Form", formPanel, state.Form),
+				c.tab(ids.TabYAML, "YAML", editorPanel, state.YAML),
+			),
 			app.Elem("span").Class("grow"),
 			app.Elem("button").ID(ids.Import).Attr("type", "button").Class("link").OnClick(c.onImport).Text("Import"),
 		),
@@ -34,12 +36,12 @@ func (c *Config) Render() app.UI {
 	)
 }
 
-func (c *Config) tab(id, name string, tab state.ConfigTab) app.UI {
+func (c *Config) tab(id, name, panel string, tab state.ConfigTab) app.UI {
 	errors := ""
 	if tab == state.YAML && c.Problems.Errors > 0 {
 		errors = derive.Count(int64(c.Problems.Errors))
 	}
-	return app.Elem("button").ID(id).Attr("type", "button").Role("tab").Aria("selected", boolText(c.Tab == tab)).DataSet("tab", int(tab)).OnClick(c.onTab).Body(
+	return app.Elem("button").ID(id).Attr("type", "button").Role("tab").Aria("selected", boolText(c.Tab == tab)).Aria("controls", panel).DataSet("tab", int(tab)).OnClick(c.onTab).Body(
 		app.Text(name),
 		app.Elem("span").Class("count err").Hidden(errors == "").Text(errors),
 	)
@@ -82,7 +84,7 @@ func (f *Form) Render() app.UI {
 	for i := range f.VM.Groups {
 		groups = append(groups, f.group(&f.VM.Groups[i]))
 	}
-	return app.Elem("div").ID(formPanel).Class(class("scroll", when(f.VM.Broken != "", "disabled"))).Role("tabpanel").Hidden(f.Hide).Body(groups...)
+	return app.Elem("div").ID(formPanel).Class(class("scroll", when(f.VM.Broken != "", "disabled"))).Role("tabpanel").Aria("labelledby", ids.TabForm).Hidden(f.Hide).Body(groups...)
 }
 
 func (f *Form) group(g *derive.FormGroup) app.UI {
@@ -122,7 +124,7 @@ type Editor struct {
 
 // Render places the element.
 func (e *Editor) Render() app.UI {
-	return app.Elem("div").ID(editorPanel).Class("editor").Role("tabpanel").Hidden(e.Hide).Body(
+	return app.Elem("div").ID(editorPanel).Class("editor").Role("tabpanel").Aria("labelledby", ids.TabYAML).Hidden(e.Hide).Body(
 		app.Elem(ids.EditorTag).ID(ids.Editor).On(ids.EventDocChange, e.onChange).On(ids.EventDocSubmit, e.onSubmit).On(ids.EventDocUndo, e.onUndo).On(ids.EventDocRedo, e.onRedo),
 	)
 }

@@ -35,7 +35,8 @@ func (d *Details) Render() app.UI {
 	}
 	hasTable := vm.Tab == state.Collectives || vm.Tab == state.Buckets
 	return app.Elem("section").Class("detail").Aria("label", "Details").Body(
-		app.Elem("div").Class("bar tabs").Role("tablist").Aria("label", "Details").Body(append(tabs,
+		app.Elem("div").Class("bar tabs").Body(
+			app.Elem("div").Class("tablist").Role("tablist").Aria("label", "Details").Body(tabs...),
 			app.Elem("span").Class("grow"),
 			app.Elem("span").Class("legend").Hidden(vm.Tab != state.Buckets || vm.AsTable).Body(groupLegend()...),
 			app.Elem("span").Class("pick small").Hidden(vm.Tab != state.Buckets || len(stages) < 2).Body(
@@ -45,7 +46,7 @@ func (d *Details) Render() app.UI {
 				app.Elem("button").ID("as-table").Attr("type", "button").Aria("pressed", boolText(vm.AsTable)).OnClick(d.onTable).Text("Table"),
 			),
 			app.Elem("button").Attr("type", "button").Class("link").Hidden(!hasTable).OnClick(d.onCSV).Text("CSV"),
-		)...),
+		),
 		app.Elem("div").Class("pane").ID("pane").Role("tabpanel").Aria("label", "Details").Body(d.pane()),
 	)
 }
@@ -147,7 +148,7 @@ func (b *Buckets) Render() app.UI {
 		app.Elem("div").Class("bover").ID(ids.Buckets).TabIndex(0).Role("application").Aria("label", "Buckets of the stage. Arrow keys select.").Aria("activedescendant", "bucket-current").Body(
 			app.Elem("canvas").ID("bucket-list").Aria("hidden", "true"),
 			app.Elem("div").Class("brows").DataSet("css", "height:"+derive.Plain(len(b.List.Rows)*canvas.BucketRowHeight+4)+"px").Body(b.rows()...),
-			app.Elem("div").ID("bucket-current").Role("option").Aria("selected", "true").Class("sr").DataSet("bucket", int(d.ID)).Text(describe(d)),
+			app.Elem("div").ID("bucket-current").Role("img").Aria("label", describe(d)).Class("sr").DataSet("bucket", int(d.ID)),
 		),
 		app.Elem("div").Class("bclose").Body(
 			app.Elem("header").Body(app.Elem("h3").DataSet("bucket", int(d.ID)).DataSet("lit", "1").Text(d.Title), app.Elem("span").Class("dim").Text(d.Sub), app.Elem("span").Class("grow"), app.Elem("span").Class("tags").Body(tags...)),

@@ -41,7 +41,7 @@ func (in *Inspector) Render() app.UI {
 		app.Elem("button").Attr("type", "button").Class("btn small").DataSet("span", int(vm.Zoom)).OnClick(in.onZoom).Text("Zoom to"),
 		app.Elem("button").Attr("type", "button").Class("btn small").Hidden(!vm.Bucket).OnClick(in.onBuckets).Text("Buckets"),
 	))
-	return app.Elem("aside").ID(in.ID).Class("inspect").Aria("label", "Selection").Body(
+	return app.Elem("section").ID(in.ID).Class("inspect").Aria("label", "Selection").Body(
 		app.Elem("header").Body(
 			app.Elem("span").Class(class("sw", when(vm.Colour != "", "c-"+vm.Colour))).Hidden(vm.Colour == ""),
 			app.Elem("h2").Title(vm.Title).Text(vm.Title),

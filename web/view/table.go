@@ -79,8 +79,11 @@ func (t *Table) row(i int) app.UI {
 	if r.Span < 0 && r.Bucket < 0 {
 		return row
 	}
+	if r.Lit {
+		row.Aria("current", "true")
+	}
 	return row.Class(class("pickable", when(r.Lit, "sel"))).TabIndex(0).DataSet("span", int(r.Span)).DataSet("bucket", int(r.Bucket)).DataSet("stage", r.Stage).
-		DataSet("lit", when(r.Lit, "1")).Aria("selected", boolText(r.Lit)).OnClick(t.onRow).OnKeyDown(t.onRowKey)
+		DataSet("lit", when(r.Lit, "1")).OnClick(t.onRow).OnKeyDown(t.onRowKey)
 }
 
 // named is the column that names the row and carries its colour.

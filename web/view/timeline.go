@@ -49,7 +49,7 @@ func (t *Timeline) Render() app.UI {
 					app.Elem("div").Class("gutter").Body(t.gutter()...),
 				),
 			),
-			app.Elem("div").Role("option").ID("timeline-current").Class("sr").Aria("selected", "true").Text(vm.Current),
+			app.Elem("div").Role("img").ID("timeline-current").Class("sr").Aria("label", vm.Current),
 			app.Elem("div").ID("timeline-hover").Class("hover").Hidden(true).Aria("hidden", "true"),
 			&BusyCard{Mail: t.Mail, VM: vm.Busy, Empty: vm.Empty},
 		),
