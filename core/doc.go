@@ -6,13 +6,13 @@
 //
 //	units         bytes, elements, FLOPs, seconds, rates, and how they are written
 //	sched         discrete-event engine: tasks, streams, dependencies, contention; knows no training
-//	dtype         number formats: names, sizes
+//	dtype         number formats: names, sizes, exact conversions
 //	bucket        the words that every sharded optimizer shares: bucket, fragment, shard
 //	hw            GPUs, links, nodes, measured kernel curves: each number with its source
 //	model         architecture: ordered parameters, modules and kernels of a stage
 //	parallel      rank grid, process groups and how they lie on nodes
-//	optim         what every sharded optimizer shares: its effects, events and statuses
-//	optim/arrays  the effects on real numbers
+//	optim         what every sharded optimizer shares: its effects, events, statuses and arithmetic
+//	optim/arrays  the effects on real numbers, for all ranks of a group
 //	apex          Apex and NeMo: layout and control flow
 //	step          one training step of every stage as tasks
 //	oracle        checks against reference cases of the real code

@@ -1,9 +1,11 @@
 // Package optim is what every sharded optimizer shares: the calls that a training step makes
 // (Sharded), the effects that it has (Runtime), the events that it reports (Observer), and the
 // statuses of its buckets. A framework's control flow, core/apex first, is written once over them.
+// Beside that stands the arithmetic that an effect on numbers needs: the element update of Adam, the
+// norm, scaled states, delayed FP8 scales.
 //
 // Sizes are elements or bytes, as their types say. Words and rules follow Apex's
-// DistributedFusedAdam; no type here knows a number of a tensor, or time.
+// DistributedFusedAdam, rounding for rounding; nothing here knows time.
 package optim
 
 import "distopt/core/bucket"

@@ -111,6 +111,9 @@ func CheckNumerics(data []byte) (note string, err error) {
 		}
 	}
 	note = fmt.Sprintf("%s: equal to the bit in %d steps", ieeeBuild, len(in.IEEE))
+	if n.overflowed() {
+		note += ", NaN included: a small tensor's bf16 scale is subnormal, and its reciprocal infinite"
+	}
 	for _, build := range []struct {
 		name  string
 		steps []stateRecord
@@ -128,6 +131,21 @@ func CheckNumerics(data []byte) (note string, err error) {
 		note += fmt.Sprintf("; %s: %s", build.name, d)
 	}
 	return note, nil
+}
+
+// overflowed reports whether parameters became NaN by the defect of scaled bf16 states.
+func (n *numerics) overflowed() bool {
+	if !n.layout.Options.WithScaledStates || n.layout.Options.State != dtype.BF16 {
+		return false
+	}
+	for id := range n.layout.Buckets {
+		for _, code := range n.ranks.Shard(0, bucket.ID(id)).Param.Halfs {
+			if x := dtype.DecodeBF16(code); x != x {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // inputs decodes initial parameters and gradients.

@@ -20,17 +20,17 @@ const fastTolerance = 3.3e-5
 type deviation struct {
 	params, differ int     // elements of main parameters; of those unequal
 	update         float64 // largest difference as a part of the update, where it is more than a last place
-	moments        int     // unequal elements of moments and of 16-bit states
+	moments        int     // unequal elements of moments and of 16-bit states, and scales
 	model          int     // unequal elements of model parameters
 }
 
 // String says it in words.
 func (d deviation) String() string {
-	s := fmt.Sprintf("%d of %d main parameters differ", d.differ, d.params)
-	if d.differ > 0 {
-		s += fmt.Sprintf(", by a last place or %.2g of the update (tolerance %.2g)", d.update, fastTolerance)
+	if d.differ+d.moments+d.model == 0 {
+		return "equal step by step"
 	}
-	return s + fmt.Sprintf(", %d states, %d model parameters", d.moments, d.model)
+	return fmt.Sprintf("step by step %d of %d main parameters differ, by one last place or at most %.2g of the update (tolerance %.2g), and %d states and %d model parameters",
+		d.differ, d.params, d.update, fastTolerance, d.moments, d.model)
 }
 
 // compareSteps repeats each recorded step from the recorded state before it.
@@ -57,7 +57,7 @@ func (n *numerics) compareSteps(build string, before *stateRecord, steps []state
 					return d, err
 				}
 			}
-			if err := n.scalesNear(path, rank, &want.Ranks[rank]); err != nil {
+			if err := n.scalesNear(&d, path, rank, &want.Ranks[rank]); err != nil {
 				return d, err
 			}
 			for p, digits := range want.ModelParams {
@@ -227,28 +227,47 @@ func value(t arrays.Tensor, i int) float32 {
 }
 
 // scalesNear compares the scales of states and FP8 parameters, which follow largest magnitudes.
-func (n *numerics) scalesNear(path string, rank int, want *rankRecord) error {
-	rows := func(name string, got, want [][5]any) error {
-		if len(got) != len(want) {
-			return fmt.Errorf("%s.%s: got %d rows, want %d", path, name, len(got), len(want))
-		}
-		for i := range got {
-			for j := range got[i] {
-				g, err1 := decodeFloats(text(got[i][j]))
-				w, err2 := decodeFloats(text(want[i][j]))
-				ok := err1 == nil && err2 == nil && len(g) == len(w) && (j > 1 || len(g) > 0 || show(got[i][j]) == show(want[i][j]))
-				for k := range g {
-					ok = ok && (apart(g[k], w[k]) <= 1 || math.Abs(float64(g[k])-float64(w[k])) <= 1e-5*math.Abs(float64(w[k])))
-				}
-				if !ok {
-					return fmt.Errorf("%s.%s[%d][%d]: got %s, want %s or near it", path, name, i, j, show(got[i][j]), show(want[i][j]))
-				}
-			}
-		}
-		return nil
-	}
-	if err := rows("scales", n.scaleRows(rank), want.Scales); err != nil {
+func (n *numerics) scalesNear(d *deviation, path string, rank int, want *rankRecord) error {
+	if err := d.rowsNear(path+".scales", n.scaleRows(rank), want.Scales); err != nil {
 		return err
 	}
-	return rows("fp8", n.fp8Rows(rank), want.FP8)
+	return d.rowsNear(path+".fp8", n.fp8Rows(rank), want.FP8)
+}
+
+// rowsNear compares rows of numbers, which must be equal, and digits of values.
+func (d *deviation) rowsNear(path string, got, want [][5]any) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s: got %d rows, want %d", path, len(got), len(want))
+	}
+	for i := range got {
+		for j, cell := range got[i] {
+			ok := show(cell) == show(want[i][j])
+			if digits, isText := cell.(string); isText && !ok {
+				d.moments++
+				ok = digitsNear(digits, text(want[i][j]))
+			}
+			if !ok {
+				return fmt.Errorf("%s[%d][%d]: got %s, want %s or near it", path, i, j, show(cell), show(want[i][j]))
+			}
+		}
+	}
+	return nil
+}
+
+// digitsNear reports whether values are equal, beside each other, or apart by little.
+func digitsNear(got, want string) bool {
+	g, err := decodeFloats(got)
+	if err != nil {
+		return false
+	}
+	w, err := decodeFloats(want)
+	if err != nil || len(g) != len(w) {
+		return false
+	}
+	for i := range g {
+		if apart(g[i], w[i]) > 1 && !(math.Abs(float64(g[i])-float64(w[i])) <= 1e-5*math.Abs(float64(w[i]))) {
+			return false
+		}
+	}
+	return true
 }

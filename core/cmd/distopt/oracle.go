@@ -22,6 +22,7 @@ type checked struct {
 	Kind   string `json:"kind,omitempty"`
 	Status string `json:"status"`
 	Error  string `json:"error,omitempty"`
+	Note   string `json:"note,omitempty"` // how it agrees, where that is not all to the bit
 
 	status oracle.Status
 }
@@ -159,7 +160,7 @@ func check(path string) (c checked) {
 		return c
 	}
 	r := oracle.Run(data)
-	c.Kind, c.status = r.Kind, r.Status
+	c.Kind, c.status, c.Note = r.Kind, r.Status, r.Note
 	if r.Err != nil {
 		c.Error = r.Err.Error()
 	}
@@ -213,6 +214,9 @@ func outcome(c checked) string {
 	line := fmt.Sprintf("%-7s %s (%s)", c.Status, scenario.Visible(c.Path), kind)
 	if c.Error != "" {
 		line += ": " + scenario.Visible(c.Error)
+	}
+	if c.Note != "" {
+		line += ": " + c.Note
 	}
 	return line
 }
