@@ -80,6 +80,9 @@ func (r *root) Render() app.UI {
 	if s.Compare {
 		page += " comparing"
 	}
+	if s.NoConfig {
+		page += " noconfig"
+	}
 	page += [...]string{" sheet-result", " sheet-config", " sheet-more"}[s.Sheet]
 	return app.Elem("div").Class(page).ID("page").Body(
 		&view.Header{Mail: r.mail, VM: p.Header},

@@ -70,6 +70,8 @@ func (r *root) onKey(e app.Value) {
 			done(state.Redone{})
 		case strings.EqualFold(key, "z"):
 			done(state.Undone{})
+		case strings.EqualFold(key, "b") && !shift:
+			done(state.ConfigToggled{})
 		case key == "Enter":
 			done(state.SimulateNow{})
 		}

@@ -71,7 +71,7 @@ func Labels(r *report.Result, i int32) []string {
 	case report.LaneCompute:
 		if l := s.Layer[i]; l >= 0 {
 			n := itoa(int(l))
-			return []string{"Layer " + n, "L" + n, n}
+			return []string{"Layer " + n, "L" + n}
 		}
 	}
 	full := Name(r, i)

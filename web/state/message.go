@@ -51,10 +51,11 @@ type (
 		Slot, Stage int
 		Bucket      int32
 	}
-	Deselected   struct{}
-	FigureOpened struct{ ID string }
-	DialogOpened struct{ Dialog Dialog }
-	SheetPicked  struct{ Sheet Sheet }
+	Deselected    struct{}
+	FigureOpened  struct{ ID string }
+	DialogOpened  struct{ Dialog Dialog }
+	SheetPicked   struct{ Sheet Sheet }
+	ConfigToggled struct{}
 	// SheetToggled opens the drawer of the configuration, or closes it.
 	SheetToggled struct{}
 	// SpanShown brings a span into view.

@@ -30,6 +30,7 @@ type State struct {
 	Select       Selection
 	Figure       string // the key figure whose formula is open; ""
 	Dialog       Dialog
+	NoConfig     bool  // the configuration is hidden
 	Sheet        Sheet // what a narrow page shows over or instead of the result
 	Theme        Theme
 	Sort         Sort

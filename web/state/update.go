@@ -122,6 +122,8 @@ func Update(s State, m Msg) (State, []Effect) {
 		do(OpenDialog{m.Dialog})
 	case SheetPicked:
 		s.Sheet = m.Sheet
+	case ConfigToggled:
+		s.NoConfig = !s.NoConfig
 	case SheetToggled:
 		if s.Sheet == ConfigSheet {
 			s.Sheet = ResultSheet

@@ -46,6 +46,7 @@ var keys = [...][2]string{
 	{"X, Shift+X", "A or B; Compare"},
 	{"Ctrl+Enter", "simulate now"},
 	{"Ctrl+Z, Ctrl+Shift+Z", "undo, redo"},
+	{"Ctrl+B", "hide the configuration, show it"},
 	{"F6", "next region"},
 	{"?", "this map"},
 }

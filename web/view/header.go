@@ -39,7 +39,7 @@ func (h *Header) Render() app.UI {
 		),
 		app.Elem("span").Class("b-name").Text(vm.Other),
 		app.Elem("span").Class("grow"),
-		app.Elem("span").Class("notice").Text(vm.Notice),
+		app.Elem("span").Class("notice").Title(vm.Notice).Text(vm.Notice),
 		app.Elem("button").ID(ids.Undo).Attr("type", "button").Class("icon wide").Aria("label", "Undo, Ctrl+Z").Title("Undo (Ctrl+Z)").Attr("disabled", !vm.CanUndo).OnClick(h.onUndo).Body(icon("undo")),
 		app.Elem("button").ID(ids.Redo).Attr("type", "button").Class("icon wide").Aria("label", "Redo, Ctrl+Shift+Z").Title("Redo (Ctrl+Shift+Z)").Attr("disabled", !vm.CanRedo).OnClick(h.onRedo).Body(icon("redo")),
 		app.Elem("button").ID(ids.Share).Attr("type", "button").Class("btn").Title("Copy a link to this configuration").OnClick(h.onShare).Body(icon("share"), app.Elem("span").Text("Share")),
