@@ -37,7 +37,7 @@ func (v *Versions) Render() app.UI {
 			result = []app.UI{app.Elem("td").Attr("colspan", 5).Class("wrap").Text(r.Error)}
 		}
 		cells := append([]app.UI{
-			app.Elem("th").Attr("scope", "row").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
+			app.Elem("th").Attr("scope", "row").Class("wrap").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
 		}, result...)
 		cells = append(cells, app.Elem("td").Body(app.Elem("button").Attr("type", "button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
 		rows[i] = app.Elem("tr").DataSet("version", r.Version).Body(cells...)
@@ -48,8 +48,8 @@ func (v *Versions) Render() app.UI {
 			app.Elem("caption").Class("sr").Text("The configuration under four framework versions"),
 			app.Elem("thead").Body(app.Elem("tr").Body(
 				app.Elem("th").Attr("scope", "col").Text("Framework version"), app.Elem("th").Attr("scope", "col").Class("num").Text("Step time, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("to BEFORE"),
-				app.Elem("th").Attr("scope", "col").Class("num").Text("Param sync exposed, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("Amax reductions"),
-				app.Elem("th").Attr("scope", "col").Text("First all-gather runs beside Adam"), app.Elem("th").Attr("scope", "col").Text(""),
+				app.Elem("th").Attr("scope", "col").Class("num").Text("Exposed param sync, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("Amax reductions"),
+				app.Elem("th").Attr("scope", "col").Text("First all-gather beside Adam"), app.Elem("th").Attr("scope", "col").Text(""),
 			)),
 			app.Elem("tbody").Body(rows...),
 		),
