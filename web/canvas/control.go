@@ -51,7 +51,6 @@ type dragState struct {
 	x, y    float64
 	t0, t1  float64
 	edge    int // of the minimap: −1 left, 1 right, 2 body, 0 lanes
-	lastX   float64
 	pointer int
 }
 

@@ -14,7 +14,6 @@ type painter struct {
 	widths  [3]map[string]float64
 	buffer  app.Value
 	size    int
-	bytes   []byte
 }
 
 // shared is the one painter of the page: the palette and the widths of labels are the same

@@ -119,7 +119,7 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.Figure = m.ID
 	case DialogOpened:
 		s.Dialog = m.Dialog
-		do(OpenDialog{m.Dialog})
+		do(OpenDialog(m))
 	case SheetPicked:
 		s.Sheet = m.Sheet
 	case ConfigToggled:
@@ -131,12 +131,12 @@ func Update(s State, m Msg) (State, []Effect) {
 			s.Sheet = ConfigSheet
 		}
 	case SpanShown:
-		do(RevealSpan{Slot: m.Slot, Span: m.Span})
+		do(RevealSpan(m))
 	case NoteDismissed:
 		s.Shared.Note, s.Shared.Bad = "", ""
 		s.Current().Halted = false
 	case FileChosen:
-		do(ReadFile{m.File})
+		do(ReadFile(m))
 	case EditRested:
 		if s.history.edits == m.Edits {
 			s.history.lastBy = ""
@@ -162,7 +162,7 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.Room = m.Room
 	case ProblemGone:
 		s.ConfigTab = YAML
-		do(RevealLine{m.Line})
+		do(RevealLine(m))
 	case ZoomToSpan:
 		if r := s.Slots[s.Select.Slot].Result; r != nil && m.Span >= 0 && int(m.Span) < len(r.Spans.Start) {
 			a, b := float64(r.Spans.Start[m.Span]), float64(r.Spans.End[m.Span])
@@ -192,7 +192,7 @@ func Update(s State, m Msg) (State, []Effect) {
 			do(s.changed()...)
 		}
 	case CSVAsked:
-		do(Download{Name: m.Name, Text: m.Text})
+		do(Download(m))
 
 	case Simulated:
 		do(s.simulated(m)...)
