@@ -90,7 +90,7 @@ func (m *maker) sweep(st *stage) {
 		case computes:
 			compute = append(compute, i)
 		case communicates:
-			start := s.Start
+			var start sched.Time
 			if n := m.slot[i]; n >= 0 {
 				start = st.points[n].proceed
 			} else {

@@ -259,7 +259,6 @@ func (x *restated) interleaved() {
 type watcher struct {
 	idle
 	lines []string
-	at    step.At
 }
 
 func (w *watcher) Event(at step.At, e *optim.Event) {
