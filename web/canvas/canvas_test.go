@@ -83,14 +83,14 @@ func TestFrameLabelsAndMarks(t *testing.T) {
 	v := View{T0: 0, T1: float64(p.End), W: 800, H: float64(p.Height), Pixels: 800}
 	painter := Timeline{Measure: narrow}
 	var d Display
-	painter.Frame(&d, make([]uint32, len(p.Rows)*v.Pixels), p, v, Marked{Slot: tl.Marked.Slot, Span: tl.Marked.Span, Related: tl.Marked.Related})
+	painter.Frame(&d, make([]uint32, len(p.Rows)*v.Pixels), p, v, tl.Marked)
 	require.Contains(t, d.Text, "Backward, microbatch 0")
 	require.Contains(t, d.Text, "Forward 0")
 	require.GreaterOrEqual(t, count(&d, opOutline), 3, "selection and a related all-gather")
 
 	v.T0, v.T1 = 30e6, 41e6 // one backward layer fills the view: its kernels are named
 	d.Reset()
-	painter.Frame(&d, make([]uint32, len(p.Rows)*v.Pixels), p, v, Marked{Span: -1})
+	painter.Frame(&d, make([]uint32, len(p.Rows)*v.Pixels), p, v, derive.Marked{Span: -1})
 	require.Contains(t, d.Text, "dgrad")
 	require.Contains(t, d.Text, "wgrad")
 }

@@ -36,13 +36,12 @@ type Control struct {
 	display     Display
 	pixels      []uint32
 
-	shown  *derive.Timeline
-	view   View
-	end    float64
-	pinch  map[int][2]float64
-	drag   dragState
-	at     [2]float64 // last pointer position over the lanes, −1: outside
-	hovers int32
+	shown *derive.Timeline
+	view  View
+	end   float64
+	pinch map[int][2]float64
+	drag  dragState
+	at    [2]float64 // last pointer position over the lanes, −1: outside
 }
 
 type dragState struct {
@@ -80,7 +79,7 @@ func (c *Control) Attach(plot, lanes, overview, scroller, hover app.Value) {
 	c.listen(lanes, "pointermove", c.onMove)
 	c.listen(lanes, "pointerup", c.onUp)
 	c.listen(lanes, "pointercancel", c.onUp)
-	c.listen(lanes, "pointerleave", func(app.Value) { c.at = [2]float64{-1, -1}; c.showHover(-1, 0) })
+	c.listen(lanes, "pointerleave", func(app.Value) { c.at = [2]float64{-1, -1}; c.showHover(false) })
 	c.listen(lanes, "dblclick", func(e app.Value) { c.zoomAt(e.Get("offsetX").Float(), 0.4) })
 	c.listen(overview, "pointerdown", c.onMapDown)
 	c.listen(overview, "pointermove", c.onMapMove)
@@ -260,9 +259,8 @@ func (c *Control) draw() {
 		c.pixels = make([]uint32, n)
 	}
 	pixels := c.pixels[:n]
-	m := c.shown.Marked
 	c.display.Reset()
-	c.timeline.Frame(&c.display, pixels, p, c.view, Marked{Slot: m.Slot, Span: m.Span, Related: m.Related})
+	c.timeline.Frame(&c.display, pixels, p, c.view, c.shown.Marked)
 	shared.rows(rasterLanes, pixels, c.view.Pixels, len(p.Rows))
 	shared.frame(c.lanes, rasterLanes, &c.display)
 	if rows := len(Rows(p)); rows > 0 {

@@ -37,7 +37,7 @@ func (c *Control) onDown(e app.Value) {
 	c.pinch[id] = [2]float64{x, y}
 	c.lanes.Call("setPointerCapture", id)
 	c.drag = dragState{on: true, x: x, y: y, t0: c.view.T0, t1: c.view.T1, pointer: id}
-	c.showHover(-1, 0)
+	c.showHover(false)
 	c.plot.Call("focus", map[string]any{"preventScroll": true})
 }
 
@@ -100,7 +100,7 @@ func (c *Control) onUp(e app.Value) {
 func (c *Control) onHover(x, y float64) {
 	slot, span, part := c.hit(x, y)
 	if span < 0 {
-		c.showHover(-1, 0)
+		c.showHover(false)
 		return
 	}
 	r := c.shown.Picture.Results[slot]
@@ -123,15 +123,14 @@ func (c *Control) onHover(x, y float64) {
 	style := c.hover.Get("style")
 	style.Call("setProperty", "left", "calc(var(--w-gutter) + "+itoa(int(left))+"px)")
 	style.Call("setProperty", "top", itoa(int(y)+MinimapHeight+RulerHeight+16)+"px")
-	c.showHover(span, 1)
+	c.showHover(true)
 }
 
-func (c *Control) showHover(span int32, on int) {
+func (c *Control) showHover(on bool) {
 	if c.hover == nil {
 		return
 	}
-	c.hover.Set("hidden", on == 0)
-	c.hovers = span
+	c.hover.Set("hidden", !on)
 }
 
 // The minimap: drag the edges of the window or its body; a press outside centres it.

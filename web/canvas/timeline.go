@@ -23,14 +23,6 @@ func (v *View) X(t float64) float64 { return (t - v.T0) / (v.T1 - v.T0) * v.W }
 // T is the instant at x.
 func (v *View) T(x float64) float64 { return v.T0 + x/v.W*(v.T1-v.T0) }
 
-// Marked is what the selection marks.
-type Marked struct {
-	Slot    int
-	Span    int32 // -1: none
-	Related [2][]int32
-	Rows    bool // reserve nothing when no selection
-}
-
 // Measure returns the width of a text in one of the fonts.
 type Measure func(text string, f Font) float64
 
@@ -46,7 +38,7 @@ type Timeline struct {
 }
 
 // Frame draws p into d; pixels receives one raster row of v.Pixels entries per row of p.
-func (tl *Timeline) Frame(d *Display, pixels []uint32, p *derive.Picture, v View, m Marked) {
+func (tl *Timeline) Frame(d *Display, pixels []uint32, p *derive.Picture, v View, m derive.Marked) {
 	tl.ground(d, p, &v)
 	colours := tl.Palette.colours()
 	visible := 0
@@ -319,7 +311,7 @@ func (tl *Timeline) ends(d *Display, p *derive.Picture, v *View) {
 }
 
 // marks outlines the selection and what belongs to it, and draws what released it.
-func (tl *Timeline) marks(d *Display, p *derive.Picture, v *View, m Marked) {
+func (tl *Timeline) marks(d *Display, p *derive.Picture, v *View, m derive.Marked) {
 	for slot, related := range m.Related {
 		for _, span := range related {
 			if slot == m.Slot && span == m.Span {

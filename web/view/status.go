@@ -81,10 +81,8 @@ func (n *PhoneNav) onPick(ctx app.Context, _ app.Event) {
 // More is what a phone has no room for in its header.
 type More struct {
 	app.Compo
-	Mail    *Mailbox
-	Shown   bool
-	Compare bool
-	Slot    int
+	Mail  *Mailbox
+	Shown bool
 }
 
 // Render places the actions as a list.
