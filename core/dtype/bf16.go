@@ -16,6 +16,16 @@ func EncodeBF16(x float32) uint16 {
 // DecodeBF16 returns the value of a bf16 code, exactly.
 func DecodeBF16(code uint16) float32 { return math.Float32frombits(uint32(code) << 16) }
 
+// RoundBF16 is the value of x after a conversion to bf16 and back.
+func RoundBF16(x float32) float32 {
+	b := math.Float32bits(x)
+	rounded := (b + 0x7fff + b>>16&1) &^ 0xffff
+	if b&^signBit > infinity {
+		rounded = 0x7fff0000
+	}
+	return math.Float32frombits(rounded)
+}
+
 // EncodeBF16s rounds all of src into dst, which is as long.
 func EncodeBF16s(dst []uint16, src []float32) {
 	dst = dst[:len(src)]

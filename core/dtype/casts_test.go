@@ -192,7 +192,7 @@ func TestBulk(t *testing.T) {
 		for i, x := range src {
 			require.Equal(t, EncodeBF16(x), bf[i])
 			require.Equal(t, EncodeFP16(x), half[i])
-			requireBits(t, BF16.Round(x), bf32[i])
+			requireBits(t, RoundBF16(x), bf32[i])
 			requireBits(t, FP16.Round(x), half32[i])
 			requireBits(t, bf32[i], rounded[i])
 			requireBits(t, half32[i], rounded16[i])

@@ -9,7 +9,7 @@ func (d DType) Float() bool { return d == FP32 || d == FP16 || d == BF16 }
 func (d DType) Round(x float32) float32 {
 	switch d {
 	case BF16:
-		return DecodeBF16(EncodeBF16(x))
+		return RoundBF16(x)
 	case FP16:
 		return DecodeFP16(EncodeFP16(x))
 	}
@@ -22,12 +22,11 @@ func (d DType) RoundAll(x []float32) {
 	case BF16:
 		for len(x) >= 4 {
 			v := (*[4]float32)(x)
-			v[0], v[1] = DecodeBF16(EncodeBF16(v[0])), DecodeBF16(EncodeBF16(v[1]))
-			v[2], v[3] = DecodeBF16(EncodeBF16(v[2])), DecodeBF16(EncodeBF16(v[3]))
+			v[0], v[1], v[2], v[3] = RoundBF16(v[0]), RoundBF16(v[1]), RoundBF16(v[2]), RoundBF16(v[3])
 			x = x[4:]
 		}
 		for i, v := range x {
-			x[i] = DecodeBF16(EncodeBF16(v))
+			x[i] = RoundBF16(v)
 		}
 	case FP16:
 		for i, v := range x {

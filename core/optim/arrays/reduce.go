@@ -64,7 +64,12 @@ func (r *Ranks) reduce(c *optim.Collective, to Tensor, n int, contribution func(
 		end := min(start+block, to.Len())
 		sum := r.work[0][:end-start]
 		for j := range n {
-			x := contribution(j, start, end).values(r.work[1])
+			t := contribution(j, start, end)
+			if d == dtype.BF16 && !c.Divide {
+				addBF16(sum, t.Halfs, factor, j == 0)
+				continue
+			}
+			x := t.values(r.work[1])
 			if c.Divide {
 				x = divide(r.work[2][:len(x)], x, float32(n), d)
 			}
@@ -113,6 +118,28 @@ func addProduct(sum, x []float32, factor float32) {
 	}
 	for i, v := range x {
 		sum[i] += float32(v * factor)
+	}
+}
+
+// addBF16 does in one pass what bf16 takes several for: products and sums are rounded to it. The first
+// contribution begins the sum.
+func addBF16(sum []float32, x []uint16, factor float32, first bool) {
+	if first {
+		for i, code := range x {
+			sum[i] = dtype.RoundBF16(dtype.DecodeBF16(code) * factor)
+		}
+		return
+	}
+	for len(x) >= 4 && len(sum) >= 4 {
+		d, s := (*[4]float32)(sum), (*[4]uint16)(x)
+		d[0] = dtype.RoundBF16(d[0] + dtype.RoundBF16(dtype.DecodeBF16(s[0])*factor))
+		d[1] = dtype.RoundBF16(d[1] + dtype.RoundBF16(dtype.DecodeBF16(s[1])*factor))
+		d[2] = dtype.RoundBF16(d[2] + dtype.RoundBF16(dtype.DecodeBF16(s[2])*factor))
+		d[3] = dtype.RoundBF16(d[3] + dtype.RoundBF16(dtype.DecodeBF16(s[3])*factor))
+		sum, x = sum[4:], x[4:]
+	}
+	for i, code := range x {
+		sum[i] = dtype.RoundBF16(sum[i] + dtype.RoundBF16(dtype.DecodeBF16(code)*factor))
 	}
 }
 
