@@ -18,6 +18,7 @@ type reader struct {
 	// at is where each known path stands: its value, or the key if the value is a section.
 	at       map[string]*node
 	invalid  []string // fields whose value could not be read
+	wrong    []wrongValue
 	visits   int
 	unknowns int
 }
@@ -223,7 +224,14 @@ func (r *reader) report(s Severity, n *node, path, message string) {
 	r.out.Diagnostics = append(r.out.Diagnostics, r.diagnostic(s, n, path, message))
 }
 
+// wrongValue is an error about a field's value and its diagnostic.
+type wrongValue struct {
+	err        *scenario.FieldError
+	diagnostic int
+}
+
 func (r *reader) reportField(n *node, e *scenario.FieldError) {
+	r.wrong = append(r.wrong, wrongValue{e, len(r.out.Diagnostics)})
 	d := r.diagnostic(Error, n, e.Path, e.Problem())
 	d.Fix, d.Edits = e.Fix, e.Edits
 	r.out.Diagnostics = append(r.out.Diagnostics, d)

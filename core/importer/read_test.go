@@ -52,7 +52,7 @@ func TestDiagnostics(t *testing.T) {
 		{"negative", whole + "  num_layers: -4\n",
 			"8:15-17 error: model.num_layers: got -4, want an integer from 1 to 10,000; set model.num_layers to 1"},
 		{"huge", whole + "  num_layers: 1e300\n",
-			"8:15-20 error: model.num_layers: got 1e300, want an integer from 1 to 10,000; set model.num_layers to 10000"},
+			"8:15-20 error: model.num_layers: got 1e300, want an integer from 1 to 10,000; set model.num_layers to 6000"},
 		{"null", whole + "  num_layers:\n",
 			"8:3-13 error: model.num_layers: got null, want an integer from 1 to 10,000; use an integer from 1 to 10,000"},
 		{"list for a value", whole + "  num_layers: [1, 2]\n",

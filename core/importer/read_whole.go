@@ -11,6 +11,11 @@ import (
 // validate adds what is wrong with the scenario as a whole.
 func (r *reader) validate() {
 	errs, notes := r.out.Scenario.Validate(r.invalid...)
+	for _, x := range r.wrong {
+		r.out.Scenario.Complete(x.err, errs, r.invalid...)
+		d := &r.out.Diagnostics[x.diagnostic]
+		d.Fix, d.Edits = x.err.Fix, x.err.Edits
+	}
 	for _, e := range errs {
 		d := r.nearest(e.Path)
 		d.Severity, d.Path, d.Message, d.Fix, d.Edits = Error, e.Path, e.Problem(), e.Fix, e.Edits

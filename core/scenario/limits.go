@@ -28,9 +28,12 @@ func (c *checker) limits() {
 		if n > 0 {
 			got = units.Count(n) + " parameters"
 		}
-		c.errs = append(c.errs, &FieldError{
-			Path: pathLayers, Got: got, Want: "at most " + units.Count(MaxParameters), Fix: "use fewer layers or smaller ones",
-		})
+		e := &FieldError{Path: pathLayers, Got: got, Want: "at most " + units.Count(MaxParameters), Fix: "use fewer layers or smaller ones"}
+		if fit := s.fittingLayers(); fit > 0 {
+			e.Edits = []Edit{edit(pathLayers, fit)}
+			e.Fix = setTo(e.Edits...)
+		}
+		c.errs = append(c.errs, e)
 		return
 	}
 	if !c.usable(pathPP, pathVP, pathNodes, pathDevices, pathCP, pathCap, pathGradSync, pathState) || s.StageLayers() == 0 || s.Redundant() == 0 {
@@ -44,6 +47,19 @@ func (c *checker) limits() {
 	if c.usable(pathGlobal, pathMicro) && s.Microbatches() > 0 {
 		c.taskLimit()
 	}
+}
+
+// fittingLayers returns how many of the model's layers MaxParameters have room for.
+func (s *Scenario) fittingLayers() int {
+	none := *s
+	none.Model.Layers = 0
+	one := none
+	one.Model.Layers = 1
+	rest, layer := none.Parameters(), one.Parameters()-none.Parameters()
+	if rest == 0 || layer <= 0 || rest > MaxParameters {
+		return 0
+	}
+	return int(min((MaxParameters-rest)/layer, int64(s.Model.Layers)))
 }
 
 // taskLimit refuses a global batch of too many microbatches.
@@ -103,28 +119,38 @@ func (c *checker) bucketLimits() {
 }
 
 // estimateBuckets returns bounds from above: buckets of all stages, and fragments of the stage
-// with most of them, for buckets of that size. The lists are NeMo's: one per layer, the first
+// with most of them, for buckets of that size. NeMo has a list of buckets per layer, the first
 // layer's holding what no other list does; every parameter of a list depends on all its buckets.
+// Plain Apex has one list, and no such dependencies.
 func (s *Scenario) estimateBuckets(size units.Elems) (buckets, fragments int64) {
 	z := s.sizes(s.Parallel.TP)
 	layers := int64(s.StageLayers())
 	// Alignment adds at most 64 elements to each parameter.
-	const pad, perLayer = 64, 12
+	const pad, perLayer, others = 64, 12, 5
 	count := func(elements, params int64) int64 {
 		return (elements+params*pad)/int64(size) + 1
+	}
+	last := z.word // the output layer, or the last stage's copy of tied embeddings
+	if s.Model.Tied && s.Parallel.PP == 1 {
+		last = 0
+	}
+	if s.Plain() {
+		params := layers*perLayer + others
+		buckets = count(layers*(z.weights()+z.small())+z.finalNorm+z.word+z.position+last, params)
+		return buckets, buckets + params
 	}
 	layer := count(z.weights(), 4)
 	if !s.FP8Weights() {
 		layer = count(z.weights()+z.small(), perLayer)
 	}
 	small := count(layers*z.small()+z.finalNorm, layers*perLayer+2) + 1 // BEFORE has a list of its own for the rest
-	embedding, head := count(z.word+z.position, 2), count(z.word, 1)
+	embedding, head := count(z.word+z.position, 2), count(last, 1)
 
 	stages := int64(s.Parallel.PP)
 	buckets = stages*(layers*layer+small) + embedding + head
 
 	first := layer + small + embedding + head
-	fragments = (layers-1)*layer*perLayer + first*(layers*perLayer+5)
+	fragments = (layers-1)*layer*perLayer + first*(layers*perLayer+others)
 	return buckets, fragments
 }
 

@@ -22,12 +22,15 @@ func layouts(t *testing.T, s *Scenario) (buckets, fragments int64) {
 			Tied: s.Model.Tied, FP8: s.Precision.FP8, FP8Params: s.FP8Weights(), DType: s.ModelDType(),
 		}, model.Split{TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, Index: stage, VP: s.Chunks()})
 		require.NoError(t, err)
-		l, err := apex.BuildNeMo(apex.Options{
+		l, err := apex.Build(apex.Options{
 			Distributed: s.Distributed(), Redundant: s.Redundant(), State: a.State, GradSync: a.GradSync, ParamSync: a.ParamSync,
 			BucketCapMB: s.Optim.BucketCapMB, ContiguousGradBuffer: true, StoreParams: a.StoreParams, StoreParamRemainders: a.StoreParamRemainders,
-			NeMo: true, NewNeMo: s.NewNeMo(), NewApex: s.NewApex(), O2: true,
+			NeMo: !s.Plain(), NewNeMo: s.NewNeMo(), NewApex: s.NewApex(), O2: true,
 		}, st)
 		require.NoError(t, err)
+		if s.Plain() {
+			l.InitParams(nil)
+		}
 		buckets += int64(len(l.Buckets))
 		held := int64(0)
 		for i := range l.Buckets {
@@ -54,6 +57,15 @@ func TestEstimateBuckets(t *testing.T) {
 		s.Optim.BucketCapMB = 0.01 * float64(1+rng.IntN(100))
 		s.Framework.Version = []string{Before, After}[rng.IntN(2)]
 		s.Batch.Global = 64
+		switch rng.IntN(4) {
+		case 0:
+			s.Parallel.PP, s.Parallel.VP = 1, 0
+		case 1:
+			s.Optim.Name = PlainApex
+			s.Parallel.PP, s.Parallel.VP, s.Parallel.SequenceParallel = 1, 0, false
+			s.Precision.FP8Params = false
+			s.Optim.Plain.Init, s.Optim.Plain.StoreParams = InitExplicit, true
+		}
 		errs, _ := s.Validate()
 		require.NoError(t, errs.Err())
 		size, _ := s.BucketSize()
@@ -62,6 +74,9 @@ func TestEstimateBuckets(t *testing.T) {
 		require.GreaterOrEqual(t, buckets, b, "%+v", s)
 		require.GreaterOrEqual(t, fragments, f)
 		require.LessOrEqual(t, buckets, 3*b+8)
+		if s.Plain() {
+			require.LessOrEqual(t, fragments, 2*f+100)
+		}
 	}
 }
 

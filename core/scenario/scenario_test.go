@@ -43,7 +43,8 @@ func TestValidate(t *testing.T) {
 		do   func(s *Scenario)
 		want string
 	}{
-		{"range", func(s *Scenario) { s.Model.Layers = 0 }, "model.num_layers: got 0, want an integer from 1 to 10,000; set model.num_layers to 1"},
+		{"range", func(s *Scenario) { s.Model.Layers = 0 }, "model.num_layers: got 0, want an integer from 1 to 10,000; " +
+			"set model.num_layers to 1, model.pipeline_model_parallel_size to 1 and model.virtual_pipeline_model_parallel_size to null"},
 		{"choice", func(s *Scenario) { s.Framework.Version = "aftr" }, "framework.version: got aftr, want before, before-new-apex, after-old-apex or after; set framework.version to after"},
 		{"heads by TP", func(s *Scenario) { s.Model.Heads, s.Model.KVChannels, s.Model.QueryGroups = 15, 64, 0 },
 			"model.num_attention_heads: got 15, want a multiple of tensor_model_parallel_size (2); set model.tensor_model_parallel_size to 1"},
@@ -63,18 +64,18 @@ func TestValidate(t *testing.T) {
 			"model.mcore_gpt: got false, want true with grouped-query attention; set model.mcore_gpt to true"},
 		{"sequence by CP and TP", func(s *Scenario) { s.Model.SeqLength, s.Batch.Micro, s.Batch.Global = 2046, 8, 128 },
 			"model.encoder_seq_length: got 2046, want a multiple of context_parallel_size (2) × lcm(2, tensor_model_parallel_size (2)); set model.encoder_seq_length to 2044 or 2048\n" +
-				"model.encoder_seq_length: got 2046, want micro_batch_size × encoder_seq_length / CP to be a multiple of 16 in FP8, not 8184; set model.fp8 to false, or change model.encoder_seq_length"},
+				"model.encoder_seq_length: got 2046, want micro_batch_size × encoder_seq_length / CP to be a multiple of 16 in FP8, not 8184; set model.encoder_seq_length to 2044 or 2048"},
 		{"world", func(s *Scenario) {
 			s.Parallel.TP, s.Model.Heads, s.Model.QueryGroups, s.Model.FFN, s.Model.Hidden = 3, 48, 48, 4608, 3072
 		},
-			"model.encoder_seq_length: got 2048, want a multiple of context_parallel_size (2) × lcm(2, tensor_model_parallel_size (3)); set model.encoder_seq_length to 2040 or 2052\n" +
-				"model.tensor_model_parallel_size: got 3, want TP × CP × PP (3 × 2 × 4) to divide the 64 ranks of num_nodes × devices; set trainer.num_nodes to 9"},
+			"model.encoder_seq_length: got 2048, want a multiple of context_parallel_size (2) × lcm(2, tensor_model_parallel_size (3)); set model.encoder_seq_length to 2016 or 2064\n" +
+				"model.tensor_model_parallel_size: got 3, want TP × CP × PP (3 × 2 × 4) to divide the 64 ranks of num_nodes × devices; set trainer.num_nodes to 9 and model.global_batch_size to 72"},
 		{"world too small", func(s *Scenario) { s.Hardware.Nodes = 1 },
 			"model.pipeline_model_parallel_size: got 4, want TP × CP × PP (2 × 2 × 4) to divide the 8 ranks of num_nodes × devices; set trainer.num_nodes to 2"},
 		{"world too large", func(s *Scenario) { s.Hardware.Nodes, s.Hardware.Devices = 1<<20, 8 },
-			"trainer.num_nodes: got 1048576, want at most 1,048,576 ranks (num_nodes × devices); set trainer.num_nodes to 131072"},
+			"trainer.num_nodes: got 1048576, want at most 1,048,576 ranks (num_nodes × devices); set trainer.num_nodes to 131072 and model.global_batch_size to 524288"},
 		{"stages", func(s *Scenario) { s.Parallel.PP, s.Parallel.VP, s.Hardware.Nodes = 32, 0, 64 },
-			"model.pipeline_model_parallel_size: got 32, want at most num_layers (24); set model.pipeline_model_parallel_size to 24"},
+			"model.pipeline_model_parallel_size: got 32, want at most num_layers (24); set model.pipeline_model_parallel_size to 8"},
 		{"chunks of two stages", func(s *Scenario) { s.Parallel.PP = 2 },
 			"model.virtual_pipeline_model_parallel_size: got 3, want null, or more than 2 pipeline stages (there are 2); set model.virtual_pipeline_model_parallel_size to null"},
 		{"chunks without O2", func(s *Scenario) { s.Precision.O2 = false },
@@ -88,7 +89,7 @@ func TestValidate(t *testing.T) {
 		{"small batch", func(s *Scenario) { s.Batch.Global, s.Parallel.VP = 3, 0 },
 			"model.global_batch_size: got 3, want a multiple of 8 (microbatch 2 × DP 4); set model.global_batch_size to 8"},
 		{"FP8 width", func(s *Scenario) { s.Model.FFN = 4112 },
-			"model.ffn_hidden_size: got 4112, want ffn_hidden_size / TP to be a multiple of 16 in FP8, not 2056; set model.fp8 to false, or change model.ffn_hidden_size"},
+			"model.ffn_hidden_size: got 4112, want ffn_hidden_size / TP to be a multiple of 16 in FP8, not 2056; set model.fp8 to false and model.fp8_params to false, or change model.ffn_hidden_size"},
 		{"FP8 format", func(s *Scenario) { s.Precision.FP8Hybrid = false },
 			"model.fp8_hybrid: got false, want true, or fp8_e4m3 true, with fp8; set model.fp8_hybrid to true"},
 		{"FP8 hardware", func(s *Scenario) { s.Hardware.GPU = "a100-80gb" },
@@ -116,11 +117,11 @@ func TestValidate(t *testing.T) {
 			"model.optim.bucket_cap_mb: got 0.0001, want at most 100,000 buckets over all stages, not 375,814; set model.optim.bucket_cap_mb to 0.0064"},
 		{"fragments", func(s *Scenario) {
 			s.Optim.BucketCapMB, s.Parallel, s.Model.Layers, s.Batch.Global = 0.2, Parallel{TP: 1, PP: 1, CP: 1, BatchP2P: true}, 400, 128
-		}, "model.optim.bucket_cap_mb: got 0.2, want at most 2,000,000 fragments on one stage, not 6,278,214; set model.optim.bucket_cap_mb to 0.8"},
+		}, "model.optim.bucket_cap_mb: got 0.2, want at most 2,000,000 fragments on one stage, not 3,861,299; set model.optim.bucket_cap_mb to 0.4"},
 		{"tasks", func(s *Scenario) { s.Batch.Global = 1 << 20 },
 			"model.global_batch_size: got 1048576, want at most 2,000,000 layer passes and messages in two steps, not 23,068,672 (131,072 microbatches); set model.global_batch_size to 90880"},
 		{"parameters", func(s *Scenario) { s.Model.Layers, s.Model.Hidden, s.Model.FFN, s.Parallel.VP = 8000, 1<<20, 0, 0 },
-			"model.num_layers: got 96,757,178,938,949,632 parameters, want at most 100,000,000,000,000; use fewer layers or smaller ones"},
+			"model.num_layers: got 96,757,178,938,949,632 parameters, want at most 100,000,000,000,000; set model.num_layers to 8 and model.optim.bucket_cap_mb to 1600"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := good()

@@ -7,8 +7,18 @@ import (
 )
 
 // Validate returns everything that is wrong with s, sorted by path, and remarks on what is not.
-// Rules are left out that depend on a path in invalid: its value could not be read.
+// Rules are left out that depend on a path in invalid: its value could not be read. The edits of an
+// error mend it and cause no other.
 func (s *Scenario) Validate(invalid ...string) (Errors, []Note) {
+	errs, notes := s.check(invalid)
+	for _, e := range errs {
+		s.Complete(e, errs, invalid...)
+	}
+	return errs, notes
+}
+
+// check is Validate with the edits that each rule proposes by itself.
+func (s *Scenario) check(invalid []string) (Errors, []Note) {
 	c := checker{s: s, invalid: make(map[string]bool, len(invalid))}
 	for _, path := range invalid {
 		c.invalid[path] = true
@@ -120,4 +130,19 @@ func nearestFit(n, limit int, ok func(int) bool) int {
 			return 1
 		}
 	}
+}
+
+// nearestSplit returns the size nearest to n and at most limit for which ok holds; one with which
+// the ranks divide into copies of the model if there is one, where others is what the model is
+// split by besides. ok(1) must hold.
+func (c *checker) nearestSplit(n, limit, others int, ok func(int) bool) int {
+	n = min(n, limit)
+	if c.usable(pathNodes, pathDevices, pathTP, pathPP, pathCP) {
+		world := c.s.World()
+		fits := func(k int) bool { return ok(k) && world%(others*k) == 0 }
+		if near := nearestFit(n, min(limit, world), fits); fits(near) {
+			return near
+		}
+	}
+	return nearestFit(n, limit, ok)
 }

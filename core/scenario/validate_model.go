@@ -50,14 +50,11 @@ func (c *checker) tensorParallel() {
 	if c.usable(pathOverride) && s.Model.OverrideVocab > 0 {
 		cuts = append(cuts, cut{pathOverride, s.Model.OverrideVocab})
 	}
-	near := nearestFit(tp, maxWidth, func(t int) bool {
-		for _, x := range cuts {
-			if x.n%t != 0 {
-				return false
-			}
-		}
-		return true
-	})
+	shared := 0 // what every size that fits divides
+	for _, x := range cuts {
+		shared = gcd(x.n, shared)
+	}
+	near := c.nearestSplit(tp, max(shared, 1), s.Parallel.PP*s.Parallel.CP, func(t int) bool { return shared%t == 0 })
 	for _, x := range cuts {
 		if x.n%tp == 0 {
 			continue
@@ -73,20 +70,8 @@ func (c *checker) sequence() {
 	if !c.usable(pathSeq, pathCP, pathTP, pathSP) {
 		return
 	}
-	step, why := 1, ""
-	if cp := s.Parallel.CP; cp > 1 {
-		step, why = 2*cp, fmt.Sprintf("2 × context_parallel_size (%d)", cp)
-	}
-	if s.SequenceParallel() {
-		if s.Parallel.CP > 1 {
-			step, why = s.Parallel.CP*lcm(2, s.Parallel.TP), fmt.Sprintf("context_parallel_size (%d) × lcm(2, tensor_model_parallel_size (%d))", s.Parallel.CP, s.Parallel.TP)
-		} else {
-			step, why = s.Parallel.TP, fmt.Sprintf("tensor_model_parallel_size (%d), with sequence parallelism", s.Parallel.TP)
-		}
-	}
-	if s.Model.SeqLength%step != 0 {
-		fix, e := multiples(pathSeq, s.Model.SeqLength, step, maxSeq)
-		c.failAs(pathSeq, "a multiple of "+why, fix, e)
+	if step, why := s.sequenceStep(); s.Model.SeqLength%step != 0 {
+		c.failSequence("a multiple of " + why)
 	}
 	if c.usable(pathTPOverlap) && s.Parallel.TPOverlap && !s.SequenceParallel() {
 		c.note(pathTPOverlap, "NeMo turns ub_tp_comm_overlap off without sequence parallelism over at least two ranks.")
@@ -96,6 +81,39 @@ func (c *checker) sequence() {
 	}
 }
 
+// sequenceStep returns what a sequence must be a multiple of, in numbers and in words.
+func (s *Scenario) sequenceStep() (step int, why string) {
+	tp, cp := s.Parallel.TP, s.Parallel.CP
+	switch {
+	case s.SequenceParallel() && cp > 1:
+		return cp * lcm(2, tp), fmt.Sprintf("context_parallel_size (%d) × lcm(2, tensor_model_parallel_size (%d))", cp, tp)
+	case s.SequenceParallel():
+		return tp, fmt.Sprintf("tensor_model_parallel_size (%d), with sequence parallelism", tp)
+	case cp > 1:
+		return 2 * cp, fmt.Sprintf("2 × context_parallel_size (%d)", cp)
+	default:
+		return 1, ""
+	}
+}
+
+// failSequence reports the length of sequences. Its edit heeds what FP8 asks, too.
+func (c *checker) failSequence(want string) {
+	s := c.s
+	step, _ := s.sequenceStep()
+	if c.usable(pathFP8, pathMicro) && s.Precision.FP8 {
+		step = lcm(step, s.Parallel.CP*(fp8Multiple/gcd(fp8Multiple, s.Batch.Micro)))
+	}
+	if step > maxSeq {
+		c.fail(pathSeq, want, edit(pathCP, 1), edit(pathTP, 1))
+		return
+	}
+	fix, e := multiples(pathSeq, s.Model.SeqLength, step, maxSeq)
+	c.failAs(pathSeq, want, fix, e)
+}
+
+// fp8Multiple divides both sizes of every product in FP8.
+const fp8Multiple = 16
+
 // fp8 checks what Transformer Engine asks of FP8 products.
 func (c *checker) fp8() {
 	s, p := c.s, &c.s.Precision
@@ -103,7 +121,14 @@ func (c *checker) fp8() {
 		return
 	}
 	if c.usable(pathFP8Params) && p.FP8Params && !p.FP8 {
-		c.warn(pathFP8Params, "fp8_params does nothing without fp8, except that main parameters are stored.", Edit{pathFP8, "true"})
+		e := Edit{pathFP8, "true"}
+		on := *s
+		on.Precision.FP8 = true
+		probe := checker{s: &on, invalid: c.invalid}
+		if probe.fp8(); len(probe.errs) > 0 {
+			e = Edit{pathFP8Params, "false"}
+		}
+		c.warn(pathFP8Params, "fp8_params does nothing without fp8, except that main parameters are stored.", e)
 	}
 	if !p.FP8 {
 		return
@@ -118,13 +143,17 @@ func (c *checker) fp8() {
 		return
 	}
 	tp := s.Parallel.TP
-	const multiple = 16
+	off := []Edit{{pathFP8, "false"}}
+	if p.FP8Params && c.usable(pathFP8Params) {
+		off = append(off, Edit{pathFP8Params, "false"})
+	}
+	want := func(what string, width int) string {
+		return fmt.Sprintf("%s to be a multiple of %d in FP8, not %d", what, fp8Multiple, width)
+	}
 	check := func(path string, width int, what string) {
-		if width%multiple == 0 {
-			return
+		if width%fp8Multiple != 0 {
+			c.failAs(path, want(what, width), setTo(off...)+", or change "+path, off...)
 		}
-		c.failAs(path, fmt.Sprintf("%s to be a multiple of %d in FP8, not %d", what, multiple, width),
-			"set "+pathFP8+" to false, or change "+path, Edit{pathFP8, "false"})
 	}
 	check(pathHidden, s.Model.Hidden, "hidden_size")
 	if s.FFN()%tp == 0 {
@@ -134,14 +163,14 @@ func (c *checker) fp8() {
 		kv := s.KVChannels()
 		query, qkv := kv*(s.Model.Heads/tp), kv*(s.Model.Heads/tp+2*(s.QueryGroups()/tp))
 		switch {
-		case query%multiple != 0:
+		case query%fp8Multiple != 0:
 			check(pathHeads, query, "num_attention_heads × channels / TP")
-		case qkv%multiple != 0:
+		case qkv%fp8Multiple != 0:
 			check(pathGroups, qkv, "the rows of qkv on one rank")
 		}
 	}
-	if tokens := s.Batch.Micro * s.Model.SeqLength; tokens%s.Parallel.CP == 0 {
-		check(pathSeq, tokens/s.Parallel.CP, "micro_batch_size × encoder_seq_length / CP")
+	if tokens := s.Batch.Micro * s.Model.SeqLength; tokens%s.Parallel.CP == 0 && tokens/s.Parallel.CP%fp8Multiple != 0 {
+		c.failSequence(want("micro_batch_size × encoder_seq_length / CP", tokens/s.Parallel.CP))
 	}
 }
 

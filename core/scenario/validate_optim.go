@@ -36,8 +36,12 @@ func (c *checker) scaledStates() {
 		c.fail(pathScaled, "false with the old Apex, which does not have it", off)
 		return
 	}
+	half := Edit{pathState, "fp16"}
+	if !s.Plain() && s.ModelDType() == dtype.FP16 { // NeMo stores no main parameters in the model's own dtype
+		half.Value = "bf16"
+	}
 	if a.State == dtype.FP32 {
-		c.fail(pathState, "fp16 or bf16 with with_scaled_states", Edit{pathState, "fp16"})
+		c.fail(pathState, "fp16 or bf16 with with_scaled_states", half)
 		return
 	}
 	switch {
@@ -47,8 +51,10 @@ func (c *checker) scaledStates() {
 		c.fail(pathScaled, fmt.Sprintf("false unless main parameters are stored (here the state and the model are both %v)", a.State), off)
 	case a.ParamSync == dtype.FP32:
 		c.fail(pathScaled, "false with fp32 param sync", off)
+	case a.State == dtype.BF16 && half.Value == "bf16":
+		c.warn(pathScaled, "A bf16 state gives NaN as soon as a scale becomes subnormal.")
 	case a.State == dtype.BF16:
-		c.warn(pathScaled, "A bf16 state gives NaN as soon as a scale becomes subnormal; fp16 does not.", Edit{pathState, "fp16"})
+		c.warn(pathScaled, "A bf16 state gives NaN as soon as a scale becomes subnormal; fp16 does not.", half)
 	}
 }
 

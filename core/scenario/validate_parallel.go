@@ -32,17 +32,25 @@ func (c *checker) ranks() {
 	}
 	want := fmt.Sprintf("TP × CP × PP (%d × %d × %d) to divide the %s ranks of num_nodes × devices",
 		s.Parallel.TP, s.Parallel.CP, s.Parallel.PP, units.Count(int64(s.World())))
-	if model := float64(s.Parallel.TP) * float64(s.Parallel.CP) * float64(s.Parallel.PP); model <= maxRanks {
-		n := s.Parallel.TP * s.Parallel.CP * s.Parallel.PP
-		step := n / gcd(n, s.Hardware.Devices) // nodes that hold whole copies
-		nodes := (s.Hardware.Nodes + step - 1) / step * step
-		if nodes*s.Hardware.Devices <= maxRanks {
-			c.fail(path, want, edit(pathNodes, nodes))
-			return
-		}
+	n := s.Parallel.TP * s.Parallel.CP * s.Parallel.PP
+	step := n / gcd(n, s.Hardware.Devices) // nodes that hold whole copies
+	nodes := (s.Hardware.Nodes + step - 1) / step * step
+	if nodes <= maxGrowth*s.Hardware.Nodes && nodes*s.Hardware.Devices <= maxRanks {
+		c.fail(path, want, edit(pathNodes, nodes))
+		return
 	}
-	c.fail(path, want, edit(path, 1))
+	f, _ := ByPath(path)
+	size := *f.at(s).(*int)
+	others := n / size
+	near := c.nearestSplit(size, size, others, func(int) bool { return true })
+	if s.World()%(others*near) != 0 {
+		near = 1
+	}
+	c.fail(path, want, edit(path, near))
 }
+
+// maxGrowth bounds how many times the present nodes an edit asks for.
+const maxGrowth = 16
 
 // pipeline checks stages, chunks and their messages.
 func (c *checker) pipeline() {
@@ -51,7 +59,8 @@ func (c *checker) pipeline() {
 		return
 	}
 	if p.PP > s.Model.Layers {
-		near := nearestFit(s.Model.Layers, s.Model.Layers, func(n int) bool { return n <= p.PP })
+		layers := s.Model.Layers
+		near := c.nearestSplit(layers, layers, p.TP*p.CP, func(n int) bool { return layers%n == 0 })
 		c.fail(pathPP, fmt.Sprintf("at most num_layers (%d)", s.Model.Layers), edit(pathPP, near))
 		return
 	}
@@ -98,7 +107,16 @@ func (c *checker) batch() {
 		step *= s.Parallel.PP
 		why = fmt.Sprintf("a multiple of %d (microbatch %d × DP %d × PP %d, with model chunks)", step, s.Batch.Micro, dp, s.Parallel.PP)
 	}
-	if s.Batch.Global%step != 0 {
+	switch {
+	case s.Batch.Global%step == 0:
+	case step > maxBatch: // no global batch is large enough
+		fit := []Edit{edit(pathMicro, 1)}
+		if step /= s.Batch.Micro; s.Batch.Global%step != 0 {
+			_, e := multiples(pathGlobal, s.Batch.Global, step, maxBatch)
+			fit = append(fit, e)
+		}
+		c.fail(pathGlobal, why, fit...)
+	default:
 		fix, e := multiples(pathGlobal, s.Batch.Global, step, maxBatch)
 		c.failAs(pathGlobal, why, fix, e)
 	}
