@@ -20,6 +20,7 @@
 //	memory        bytes of a rank over time
 //	report        step time, exposed time and its cause, comparison
 //	scenario      the one config struct and its field table
+//	lab           a small training run on the real optimizer, for the page's numerics
 //	importer      other tools' files to scenarios
 //	share         scenarios to links and back
 //	trace         timelines for other viewers
