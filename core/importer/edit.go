@@ -109,7 +109,7 @@ func newEditor(text, path string) (*editor, error) {
 	case e.mount != "":
 		rest, inside := strings.CutPrefix(path, e.mount+".")
 		if !inside { // the section becomes part of a whole document
-			return newEditor(nest(text, e.mount), path)
+			return newEditor(e.nest(), path)
 		}
 		e.keys = strings.Split(rest, ".")
 	}
@@ -117,19 +117,24 @@ func newEditor(text, path string) (*editor, error) {
 }
 
 // nest puts a document that is a section below the keys of its mount.
-func nest(text, mount string) string {
+func (e *editor) nest() string {
 	var b strings.Builder
 	indent := ""
-	for _, k := range strings.Split(mount, ".") {
-		b.WriteString(indent + k + ":\n")
-		indent += "  "
+	for _, k := range strings.Split(e.mount, ".") {
+		b.WriteString(indent + k + ":" + e.lineBreak())
+		indent += strings.Repeat(" ", indentStep)
 	}
-	text = strings.TrimPrefix(text, "\uFEFF")
-	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) != "" {
-			b.WriteString(indent)
+	text := e.src.text
+	for n, start := range e.src.lines {
+		end := len(text)
+		if n+1 < len(e.src.lines) {
+			end = e.src.lines[n+1]
 		}
-		b.WriteString(line)
+		if line := text[start:end]; strings.TrimSpace(line) != "" {
+			b.WriteString(indent + line)
+		} else {
+			b.WriteString(line)
+		}
 	}
 	return b.String()
 }

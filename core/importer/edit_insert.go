@@ -12,10 +12,14 @@ const indentStep = 2
 
 // lineBreak returns the line break that the text uses.
 func (e *editor) lineBreak() string {
-	if i := strings.IndexByte(e.src.text, '\n'); i > 0 && e.src.text[i-1] == '\r' {
+	switch i := strings.IndexByte(e.src.text, '\n'); {
+	case i > 0 && e.src.text[i-1] == '\r':
 		return "\r\n"
+	case i < 0 && strings.IndexByte(e.src.text, '\r') >= 0:
+		return "\r"
+	default:
+		return "\n"
 	}
-	return "\n"
 }
 
 // lines writes nested keys with a value, one a line.
@@ -35,7 +39,7 @@ func (e *editor) lines(indent int, keys []string, value string) string {
 func (e *editor) appendTo(offset, indent int, keys []string, value string) string {
 	text := e.src.text
 	head := text[:offset]
-	if trimmed := strings.TrimPrefix(head, "\uFEFF"); trimmed != "" && !strings.HasSuffix(head, "\n") && !strings.HasSuffix(head, "\r") {
+	if trimmed := strings.TrimPrefix(head, byteOrderMark); trimmed != "" && !strings.HasSuffix(head, "\n") && !strings.HasSuffix(head, "\r") {
 		head += e.lineBreak()
 	}
 	return head + e.lines(indent, keys, value) + text[offset:]
@@ -63,7 +67,7 @@ func (e *editor) insertBlock(m *yaml.Node, depth int, value string) (string, err
 	if last < len(e.src.lines) {
 		offset = e.src.lines[last]
 	}
-	if top && len(e.keys)-depth > 1 && strings.HasSuffix(text[:offset], "\n") {
+	if top && len(e.keys)-depth > 1 && strings.HasSuffix(text[:offset], e.lineBreak()) {
 		return text[:offset] + e.lineBreak() + e.lines(indent, e.keys[depth:], value) + text[offset:], nil
 	}
 	return e.appendTo(offset, indent, e.keys[depth:], value), nil

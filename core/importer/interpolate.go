@@ -285,6 +285,7 @@ func (e *evaluator) lookup(at *node, path string) (*node, error) {
 		}
 		n = next
 	}
+	n.read = true
 	return n, nil
 }
 

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"slices"
 	"strings"
 
 	"distopt/core/scenario"
@@ -10,6 +11,9 @@ import (
 var elsewhere = map[string]string{
 	"hardware.nodes": "trainer.num_nodes", "hardware.num_nodes": "trainer.num_nodes",
 	"hardware.gpus_per_node": "trainer.devices", "hardware.devices": "trainer.devices", "hardware.gpus": "trainer.devices",
+	"model.tp": "model.tensor_model_parallel_size", "model.pp": "model.pipeline_model_parallel_size",
+	"model.vp": "model.virtual_pipeline_model_parallel_size", "model.cp": "model.context_parallel_size",
+	"model.mbs": "model.micro_batch_size", "model.gbs": "model.global_batch_size",
 }
 
 // known indexes all that is known of paths.
@@ -22,6 +26,7 @@ type knownPaths struct {
 	sections  map[string]bool // paths above a known key
 
 	names  map[string][]string // of the keys in a section, whose path ends in a dot
+	fields map[string][]string // those that are fields
 	leaves []string            // names anywhere
 	full   map[string]string   // the first path with a name
 }
@@ -30,7 +35,7 @@ func indexKnown() *knownPaths {
 	k := &knownPaths{
 		why: make(map[string]string), assumed: make(map[string]*assumption),
 		own: make(map[string]bool), apex: make(map[string]bool), sections: make(map[string]bool),
-		names: make(map[string][]string), full: make(map[string]string),
+		names: make(map[string][]string), fields: make(map[string][]string), full: make(map[string]string),
 	}
 	add := func(path string) {
 		i := strings.LastIndexByte(path, '.') + 1
@@ -48,6 +53,9 @@ func indexKnown() *knownPaths {
 	}
 	for i := range scenario.Fields {
 		add(scenario.Fields[i].Path)
+	}
+	for section, names := range k.names {
+		k.fields[section] = slices.Clone(names)
 	}
 	for i := range assumptions {
 		k.assumed[assumptions[i].path] = &assumptions[i]
@@ -74,8 +82,8 @@ func indexKnown() *knownPaths {
 	return k
 }
 
-// nearest returns the known key that path is most likely meant to be: one of the same name
-// elsewhere, else one with a similar name in the same section, else anywhere.
+// nearest returns the known key that path is most likely meant to be: a field of the same name
+// elsewhere, else one of the same section with a similar name or with its words, else one anywhere.
 func (k *knownPaths) nearest(path string) string {
 	section, name := "", path
 	if i := strings.LastIndexByte(path, '.'); i >= 0 {
@@ -84,14 +92,59 @@ func (k *knownPaths) nearest(path string) string {
 	if there := elsewhere[path]; there != "" {
 		return there
 	}
-	if full := k.full[name]; full != "" && full != path {
-		return full
+	same := k.full[name]
+	if _, isField := scenario.ByPath(same); isField && same != path {
+		return same
 	}
 	if near, ok := scenario.Nearest(name, k.names[section]); ok {
 		return section + near
 	}
+	for _, names := range [][]string{k.fields[section], k.names[section]} {
+		if near := sameWords(name, names); near != "" {
+			return section + near
+		}
+	}
+	if same != "" && same != path {
+		return same
+	}
 	if near, ok := scenario.Nearest(name, k.leaves); ok {
 		return k.full[near]
 	}
-	return ""
+	return k.full[sameWords(name, k.leaves)]
+}
+
+// sameWords returns the one name that has all words of name, in their order, and fewest others;
+// or whose words name all has. "" if there is none, or more than one.
+func sameWords(name string, names []string) string {
+	words := strings.Split(strings.ToLower(name), "_")
+	if len(words) == 1 && len(name) < 5 { // tp, lr, size: in too many names
+		return ""
+	}
+	near, least, twice := "", 4, false
+	for _, n := range names {
+		known := strings.Split(strings.ToLower(n), "_")
+		if len(known) == 1 || !inOrder(words, known) && !inOrder(known, words) {
+			continue
+		}
+		switch d := max(len(known)-len(words), len(words)-len(known)); {
+		case d < least:
+			near, least, twice = n, d, false
+		case d == least:
+			twice = true
+		}
+	}
+	if twice {
+		return ""
+	}
+	return near
+}
+
+// inOrder reports whether all words are in others, in their order.
+func inOrder(words, others []string) bool {
+	for _, o := range others {
+		if len(words) > 0 && words[0] == o {
+			words = words[1:]
+		}
+	}
+	return len(words) == 0
 }

@@ -20,7 +20,7 @@ type reader struct {
 	invalid  []string // fields whose value could not be read
 	wrong    []wrongValue
 	visits   int
-	unknowns int
+	unknowns []unknownKey
 }
 
 func (r *reader) read() {
@@ -83,6 +83,7 @@ func (r *reader) read() {
 	r.vocabulary()
 	r.sequenceOfData()
 	r.validate()
+	r.reportUnknown(b.shared)
 }
 
 // nameOptimizer reads model.optim.name first, because defaults follow from it.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"distopt/core/scenario"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // field reads a field's value.
@@ -25,7 +27,9 @@ func (r *reader) field(n *node, f *scenario.Field) {
 		if v.node.isMap() {
 			what = "a section"
 		}
-		r.report(Error, n, f.Path, "got "+what+", want "+f.Want())
+		d := r.diagnostic(Error, n, f.Path, "got "+what+", want "+f.Want())
+		d.Fix = "write one value behind the key"
+		r.out.Diagnostics = append(r.out.Diagnostics, d)
 		r.reject(n, f)
 		return
 	}
@@ -107,22 +111,42 @@ func sameValue(a, b string) bool {
 	return false
 }
 
+// unknownKey is a key that nothing is known of, and where it is listed.
+type unknownKey struct {
+	node *node
+	path string
+	key  int
+}
+
 // unknown lists a key that nothing is known of.
 func (r *reader) unknown(n *node, path string) {
-	near := ""
-	if r.unknowns++; r.unknowns <= maxReports {
-		near = known.nearest(path)
-		d := Diagnostic{Line: n.key.Line, Col: n.key.Column, EndCol: r.src.end(n.key), Severity: Warning, Path: scenario.Visible(path)}
-		d.Message = scenario.Quote(path) + " is not a key and is ignored."
+	r.unknowns = append(r.unknowns, unknownKey{n, path, len(r.out.Keys)})
+	r.key(n, path, Key{Status: Unknown})
+}
+
+// reportUnknown remarks on the unknown keys, once it is known which of them others refer to.
+func (r *reader) reportUnknown(shared map[*yaml.Node]bool) {
+	reports := 0
+	for _, u := range r.unknowns {
+		k := &r.out.Keys[u.key]
+		if u.node.referred(shared) {
+			k.Status, k.Why = NoEffect, "none by itself, but others refer to it"
+			continue
+		}
+		if reports++; reports > maxReports {
+			continue
+		}
+		k.Near = known.nearest(u.path)
+		d := Diagnostic{Line: k.Line, Col: k.Col, EndCol: k.EndCol, Severity: Warning, Path: k.Path}
+		d.Message = scenario.Quote(u.path) + " is not a key and is ignored."
 		switch {
-		case r.unknowns == maxReports:
+		case reports == maxReports:
 			d.Message = "More keys are not known and are ignored, from here on without a remark."
-		case near != "":
-			d.Message += " Did you mean " + near + "?"
+		case k.Near != "":
+			d.Message += " Did you mean " + k.Near + "?"
 		}
 		r.out.Diagnostics = append(r.out.Diagnostics, d)
 	}
-	r.key(n, path, Key{Status: Unknown, Near: near})
 }
 
 // key lists a key.

@@ -32,7 +32,7 @@ func (r *reader) validate() {
 }
 
 // nearest places a remark on a field: at its value, else at the section that would hold it, else
-// at the first line.
+// at the first line that holds something.
 func (r *reader) nearest(path string) Diagnostic {
 	for {
 		if n := r.at[path]; n != nil {
@@ -44,8 +44,15 @@ func (r *reader) nearest(path string) Diagnostic {
 		}
 		path = path[:i]
 	}
-	col, end := r.src.whole(1)
-	return Diagnostic{Line: 1, Col: col, EndCol: end}
+	line := 1
+	for line < len(r.src.lines) && strings.TrimSpace(r.src.line(line)) == "" {
+		line++
+	}
+	if strings.TrimSpace(r.src.line(line)) == "" { // nothing anywhere
+		line = 1
+	}
+	col, end := r.src.whole(line)
+	return Diagnostic{Line: line, Col: col, EndCol: end}
 }
 
 // own treats the keys that are no fields but say something.

@@ -6,6 +6,9 @@ import (
 	"unicode/utf8"
 )
 
+// byteOrderMark may begin a text and is no part of its first line.
+const byteOrderMark = "\uFEFF"
+
 // source is the text with the starts of its lines, broken where YAML breaks them.
 type source struct {
 	text  string
@@ -18,7 +21,10 @@ type source struct {
 
 func newSource(text string) *source {
 	s := &source{text: text, lines: make([]int, 1, 16+len(text)/32)}
-	for i := 0; i < len(text); {
+	if strings.HasPrefix(text, byteOrderMark) {
+		s.lines[0] = len(byteOrderMark)
+	}
+	for i := s.lines[0]; i < len(text); {
 		n := breakAt(text, i)
 		if n == 0 {
 			i++

@@ -19,6 +19,7 @@ type node struct {
 	children []*node // of a map: entries in order, merged ones last; of a list: items
 	merged   bool    // came through "<<"
 	aliased  bool    // it or something above it was reached through an alias
+	read     bool    // an interpolation has read it
 
 	state evalState // of interpolation
 	value value
@@ -57,6 +58,20 @@ func (n *node) leaves() int {
 	return total
 }
 
+// referred reports whether an interpolation has read n or something in it, or an alias or merge
+// repeats it.
+func (n *node) referred(shared map[*yaml.Node]bool) bool {
+	if n.read || shared[n.yaml] {
+		return true
+	}
+	for _, c := range n.children {
+		if c.referred(shared) {
+			return true
+		}
+	}
+	return false
+}
+
 // maxReports bounds the remarks of one kind on a document: the first ones say what is wrong.
 const maxReports = 50
 
@@ -67,13 +82,15 @@ type treeBuilder struct {
 	slab  []node
 	diags []Diagnostic
 	stop  bool // a limit was passed
+
+	shared map[*yaml.Node]bool // what an alias stands for
 }
 
 // build resolves y as a child of parent. It is nil once a limit is passed.
 func (b *treeBuilder) build(y, key *yaml.Node, parent *node, depth int, aliased bool) *node {
 	place := y
 	if y.Kind == yaml.AliasNode {
-		y, aliased = y.Alias, true
+		y, aliased = b.follow(y), true
 	}
 	b.count++
 	switch {
@@ -104,6 +121,15 @@ func (b *treeBuilder) build(y, key *yaml.Node, parent *node, depth int, aliased 
 		}
 	}
 	return n
+}
+
+// follow returns what an alias stands for.
+func (b *treeBuilder) follow(alias *yaml.Node) *yaml.Node {
+	if b.shared == nil {
+		b.shared = make(map[*yaml.Node]bool)
+	}
+	b.shared[alias.Alias] = true
+	return alias.Alias
 }
 
 // entries adds the entries of a map: its own in order, then those of its merges that it does not
@@ -157,7 +183,7 @@ func (b *treeBuilder) merge(n *node, from *yaml.Node, seen map[string]*yaml.Node
 	}
 	place := from
 	if from.Kind == yaml.AliasNode {
-		from = from.Alias
+		from = b.follow(from)
 	}
 	switch from.Kind {
 	case yaml.SequenceNode:
