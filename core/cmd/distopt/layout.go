@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"distopt/core/eval"
 	"distopt/core/importer"
@@ -12,7 +14,8 @@ import (
 )
 
 // layoutCase is a layout as a reference case: what was run, then what came out. No case tells in
-// which order a step's own hooks place parameters, so a layout that is made lazily has none.
+// which order a step's own hooks place parameters, so a layout that is made lazily has none; nor
+// has one that isCase excludes.
 type layoutCase struct {
 	Name string       `json:"name"`
 	Case *caseOfStage `json:"case,omitempty"`
@@ -33,8 +36,9 @@ type caseOfStage struct {
 	Later     bool           `json:"later_vpp_buckets,omitempty"`
 }
 
-// manyRanks is the size of the data-parallel group up to which all its shards are listed.
-const manyRanks = 16
+// manyRanks is the size of the data-parallel group up to which all its shards are listed, as the
+// reference cases do.
+const manyRanks = 4
 
 // runLayout prints the buckets of a stage.
 func runLayout(e *env) error {
@@ -60,12 +64,22 @@ func runLayout(e *env) error {
 	}
 	doc := oracle.DescribeLayout(l, ranks)
 	out := layoutCase{Name: s.Name, LayoutDocument: doc}
-	if c := stageCase(r, stage); !s.Plain() {
-		out.Case, doc.OptimizerArgs = &c, constructorArgs(s, c.Optim)
-	} else if c.Init != "" {
+	c := stageCase(d, r, stage)
+	if !s.Plain() {
+		doc.OptimizerArgs = constructorArgs(s, c.Optim)
+	}
+	if isCase(s) {
 		out.Case = &c
 	}
 	return e.json(out)
+}
+
+// isCase reports whether the words of the reference cases tell all that the layout depends on:
+// not one parameter group, what fp8_params does without fp8, or fp32 embedding gradients with
+// model chunks.
+func isCase(s *scenario.Scenario) bool {
+	return !s.Optim.OneParamGroup && (s.Precision.FP8 || !s.Precision.FP8Params) &&
+		!s.Framework.Later.FP32EmbeddingGrads && (!s.Plain() || s.Optim.Plain.Init != scenario.InitLazy)
 }
 
 // ranks lists the ranks of the data-parallel group whose shards are asked for: without -rank all
@@ -89,10 +103,10 @@ func (e *env) ranks(size int) ([]int, error) {
 }
 
 // stageCase describes a stage.
-func stageCase(r *importer.Reading, stage int) caseOfStage {
+func stageCase(d document, r *importer.Reading, stage int) caseOfStage {
 	s := &r.Scenario
 	c := caseOfStage{
-		Name: s.Name, Kind: "nemo", NeMo: "before", Apex: "old", World: s.Process(), Optim: optimSection(r),
+		Name: s.Name, Kind: "nemo", NeMo: "before", Apex: "old", World: s.Process(), Optim: optimSection(d, r),
 		Later: s.Framework.Later.StageBuckets,
 		Model: oracle.Model{
 			Layers: int64(s.Model.Layers), Hidden: int64(s.Model.Hidden), FFN: int64(s.FFN()), Heads: int64(s.Model.Heads),
@@ -117,7 +131,7 @@ func stageCase(r *importer.Reading, stage int) caseOfStage {
 	if s.Plain() {
 		c.Kind, c.NeMo, c.Init = "apex", "", inits[s.Optim.Plain.Init]
 	}
-	if n := s.Redundant(); n > 1 {
+	if n := s.Redundant(); n > 1 && s.Plain() { // NeMo's follows from disable_distributed_parameters
 		c.Redundant = n
 	}
 	return c
@@ -127,12 +141,23 @@ func stageCase(r *importer.Reading, stage int) caseOfStage {
 // the first step.
 var inits = map[string]string{scenario.InitExplicit: "init_params", scenario.InitReversed: "init_params_reversed"}
 
-// optimSection returns the fields of model.optim that the document gives, and the dtype of
-// gradients, which decides the size of a bucket.
-func optimSection(r *importer.Reading) map[string]any {
+// optimSection returns what the document gives in model.optim, as the scenario has it where it
+// has, and the dtype of gradients, which decides the size of a bucket.
+func optimSection(d document, r *importer.Reading) map[string]any {
 	const section = "model.optim."
-	optim := map[string]any{"bucket_cap_mb": r.Scenario.Optim.BucketCapMB, "grad_sync_dtype": r.Scenario.Optimizer().GradSync.String()}
+	optim := importer.Section(d.text, strings.TrimSuffix(section, "."))
+	if optim == nil {
+		optim = make(map[string]any)
+	}
+	maps.DeleteFunc(optim, func(k string, v any) bool {
+		_, isSection := v.(map[string]any) // sched
+		return isSection || v == nil || k == "cls" || k == "_target_"
+	})
+	optim["bucket_cap_mb"], optim["grad_sync_dtype"] = r.Scenario.Optim.BucketCapMB, r.Scenario.Optimizer().GradSync.String()
 	for _, k := range r.Keys {
+		if name, ok := strings.CutPrefix(k.Path, section); ok && k.Status == importer.Unknown {
+			delete(optim, name)
+		}
 		if k.Status != importer.Used || len(k.Path) <= len(section) || k.Path[:len(section)] != section {
 			continue
 		}

@@ -15,6 +15,9 @@ import (
 // runLink prints the fragment of one file, or of two.
 func runLink(e *env) error {
 	var l share.Link
+	if o := e.args.operands; len(o) == 2 && o[0] == "-" && o[1] == "-" {
+		return usageError{"link: standard input can be read once only"}
+	}
 	for i, file := range e.args.operands {
 		d, err := e.read(file)
 		if err != nil {

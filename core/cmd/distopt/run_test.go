@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,6 +72,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"layout", "a", "-stage"}, "layout: -stage needs a number"},
 		{[]string{"layout", "a", "-stage", "x"}, `layout: -stage needs a number from 0, not "x"`},
 		{[]string{"layout", "a", "-rank=-1"}, `layout: -rank needs a number from 0, not "-1"`},
+		{[]string{"link", "-", "-"}, "link: standard input can be read once only"},
 		{[]string{"version", "x"}, "version: it takes no operand, and 1 operands are given"},
 		{[]string{"help", "x"}, `"x" is not a command`},
 	} {
@@ -218,9 +222,35 @@ func TestLayoutIsACase(t *testing.T) {
 			cases++
 		}
 	}
+	rng := rand.New(rand.NewPCG(9, 10))
+	drawnCases, others := 0, 0
+	for i := range 100 {
+		s := drawn(t, rng)
+		if s.Parameters() > 1<<31 {
+			continue
+		}
+		text := ""
+		for i := range scenario.Fields {
+			f := &scenario.Fields[i]
+			var err error
+			text, err = importer.SetField(text, f.Path, f.Get(&s))
+			require.NoError(t, err)
+		}
+		status, stdout, stderr := try(text, "layout", "-", "-stage", strconv.Itoa(rng.IntN(s.Parallel.PP)))
+		require.Equal(t, exitOK, status, stderr)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint("drawn", i)), []byte(stdout), 0o644))
+		if isCase(&s) {
+			drawnCases++
+		} else {
+			others++
+		}
+	}
+	require.Greater(t, drawnCases, 30)
+	require.Greater(t, others, 10)
 	status, stdout, stderr := try("", "oracle", dir)
 	require.Equal(t, exitOK, status, stdout+stderr)
-	require.Equal(t, cases, strings.Count(stdout, "passed  "))
+	require.Equal(t, cases+drawnCases, strings.Count(stdout, "passed  "))
+	require.Equal(t, others, strings.Count(stdout, "skipped "))
 }
 
 func TestOracle(t *testing.T) {
