@@ -45,6 +45,10 @@ type Config struct {
 	Scaled           bool // state is stored with a scale for each fragment
 	FP8              optim.DelayedScaling
 
+	// RankOrder adds up every shard in the order of ranks, whoever owns it, as algorithms do that are
+	// no ring: then sums do not depend on where in which bucket a parameter lies.
+	RankOrder bool
+
 	// FusedCopy says that the optimizer was built with its multi-tensor copy kernel, which does
 	// nothing once a gradient norm of this step was infinite or NaN on that rank: parameters that
 	// are gathered within the step then keep their old values there.

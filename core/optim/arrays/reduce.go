@@ -11,6 +11,7 @@ func (r *Ranks) Wait(_, _ optim.Stream) {}
 // ReduceScatter gives each rank of every distributed group its shard of the group's sum. The shard of
 // rank i is added up in the order i+1, i+2, ..., i, each partial sum rounded to the bucket's format;
 // an average multiplies contributions by 1/size first, both the factor and the products rounded.
+// With RankOrder every shard is added up from the first rank to the last.
 func (r *Ranks) ReduceScatter(c *optim.Collective) {
 	buckets := r.follow()
 	for _, m := range c.Members {
@@ -22,6 +23,9 @@ func (r *Ranks) ReduceScatter(c *optim.Collective) {
 				base := i * int(b.Shard)
 				r.reduce(c, to, len(group), func(j, start, end int) Tensor {
 					from := &group[(i+1+j)%len(group)]
+					if r.c.RankOrder {
+						from = &group[j]
+					}
 					return r.gradBucket(from, b).Slice(base+start, base+end)
 				})
 			}
