@@ -77,15 +77,6 @@ func newMLP(c *Config) *mlp {
 
 func (m *mlp) length() int { return 2 * m.window }
 
-func (m *mlp) floats() int {
-	rows := m.batch * m.window
-	n := 2 * max(m.widths[0], m.widths[1]) * rows
-	for _, w := range m.widths {
-		n += 3 * rows * w
-	}
-	return n + rows*(m.vocab+1+m.window)
-}
-
 func (m *mlp) pass(params, grads [][]float32, data [][]int, factor float32) float32 {
 	h, layers := m.hidden, len(m.inside)
 	for i, sequence := range data {

@@ -13,8 +13,6 @@ type network interface {
 	pass(params, grads [][]float32, data [][]int, factor float32) float32
 	// length is how many characters a sequence has.
 	length() int
-	// floats is how many fp32 numbers the activations take.
-	floats() int
 }
 
 // architecture returns the parameters of a network as a stage of the real model would hold them.

@@ -61,12 +61,6 @@ func newTransformer(c *Config, s *model.Stage) *transformer {
 
 func (t *transformer) length() int { return t.window + 1 }
 
-func (t *transformer) floats() int {
-	rows := t.batch * t.window
-	one := rows*(4*t.hidden+2+4*t.hidden+3*t.ffn) + t.heads*rows*t.window
-	return len(t.layers)*one + rows*(9*t.hidden+t.vocab+t.ffn+3)
-}
-
 func (t *transformer) pass(params, grads [][]float32, data [][]int, factor float32) float32 {
 	for i, sequence := range data {
 		copy(t.tokens[i*t.window:], sequence[:t.window])

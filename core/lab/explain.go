@@ -1,0 +1,235 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"distopt/core/bucket"
+	"distopt/core/dtype"
+	"distopt/core/optim/arrays"
+)
+
+// explain says what went wrong in the step that was taken, if anything did, and stops a run whose
+// parameters nothing can mend. It follows the step from the loss to the gathered parameters: the
+// first number that is not finite is the cause of all others.
+func (r *run) explain(loss, lossScale float32, skipped bool) {
+	cause := r.cause(loss, lossScale)
+	if skipped {
+		r.last.Event = "skipped: " + cause
+		return
+	}
+	if p, i, x, ok := r.broken(); ok {
+		r.stopped = r.step
+		r.note = fmt.Sprintf("stopped: the loss is NaN or without meaning from step %d on, because after step %d the main parameter %s is %s: %s",
+			r.step+1, r.step, r.element(p, i), show(x), cause)
+		if !finite(loss) {
+			r.note = fmt.Sprintf("stopped: the loss is %s from step %d on: %s", show(loss), r.step, cause)
+		}
+		r.last.Event = r.note
+		return
+	}
+	r.last.Event = r.remark()
+}
+
+// broken finds a main or model parameter that is not finite.
+func (r *run) broken() (p bucket.ParamID, i int, x float32, ok bool) {
+	for p := range r.params {
+		n := len(r.params[p])
+		main, values := r.work.main[:n], r.work.model[:n]
+		r.is.Params[p].Param.Load(main)
+		r.after.ranks.ParamValues(0, bucket.ParamID(p), values)
+		for _, list := range [][]float32{main, values} {
+			if i, bad := firstBad(list); bad {
+				return bucket.ParamID(p), i, list[i], true
+			}
+		}
+	}
+	return 0, 0, 0, false
+}
+
+// cause walks through the step; "" if all of it is finite.
+func (r *run) cause(loss, lossScale float32) string {
+	if p, i, x, bad := r.badIn(r.was, func(s *arrays.ParamState) arrays.Tensor { return s.Param }); bad {
+		return r.element(p, i) + " was " + show(x) + " from the start" + r.scaleDefect()
+	}
+	if !finite(loss) {
+		return fmt.Sprintf("parameters as large as %s overflow fp32 in the forward pass: the loss is %s", show(r.largest()), show(loss))
+	}
+	for rank := range r.grads {
+		for p := range r.params {
+			d := r.stage.Params[p].DType
+			for i, g := range r.grads[rank][p] {
+				if finite(d.Round(g)) {
+					continue
+				}
+				where := fmt.Sprintf("the gradient of %s on rank %d", r.element(bucket.ParamID(p), i), rank)
+				if !finite(g) {
+					return where + " is " + show(g) + ": the backward pass overflows fp32"
+				}
+				return fmt.Sprintf("%s is %s, beyond %s of %s (loss scale %s)", where, show(g), show(d.Max()), d, show(lossScale))
+			}
+		}
+	}
+	for p := range r.params {
+		reduced := r.work.reduced[:len(r.params[p])]
+		r.after.reduced(bucket.ParamID(p), reduced)
+		if i, bad := firstBad(reduced); bad {
+			return fmt.Sprintf("the sum over ranks of the gradient of %s is beyond %s of %s", r.element(bucket.ParamID(p), i), show(r.formats.gradSync.Max()), r.formats.gradSync)
+		}
+	}
+	if r.formats.scaler() && !finite(r.after.ranks.GradNorm()) || r.c.ClipNorm > 0 && !finite(r.after.ranks.GradNorm()) {
+		return "the squares of the gradient overflow fp32 in its norm"
+	}
+	if p, i, x, bad := r.badIn(r.is, func(s *arrays.ParamState) arrays.Tensor { return s.ExpAvg }); bad {
+		return fmt.Sprintf("exp_avg of %s is %s%s%s", r.element(p, i), show(x), r.limit(), r.scaleDefect())
+	}
+	if p, i, x, bad := r.badIn(r.is, func(s *arrays.ParamState) arrays.Tensor { return s.ExpAvgSq }); bad {
+		return fmt.Sprintf("exp_avg_sq of %s is %s: the square of its gradient%s%s", r.element(p, i), show(x), r.limit(), r.scaleDefect())
+	}
+	if p, i, x, bad := r.badIn(r.is, func(s *arrays.ParamState) arrays.Tensor { return s.Param }); bad {
+		return r.badUpdate(p, i, x)
+	}
+	for p := range r.params {
+		values := r.work.model[:len(r.params[p])]
+		r.after.ranks.ParamValues(0, bucket.ParamID(p), values)
+		if i, bad := firstBad(values); bad {
+			return fmt.Sprintf("%s does not fit into %s", r.element(bucket.ParamID(p), i), r.variant.Params)
+		}
+	}
+	return ""
+}
+
+// badUpdate explains a main parameter that was finite and whose moments are.
+func (r *run) badUpdate(p bucket.ParamID, i int, x float32) string {
+	var before, m, v [1]float32
+	r.was.Params[p].Param.Slice(i, i+1).Load(before[:])
+	r.is.Params[p].ExpAvg.Slice(i, i+1).Load(m[:])
+	r.is.Params[p].ExpAvgSq.Slice(i, i+1).Load(v[:])
+	return fmt.Sprintf("%s went from %s to %s: learning rate %s times m̂/(√v̂ + eps), with m = %s and v = %s, is beyond the largest number of %s%s",
+		r.element(p, i), show(before[0]), show(x), show(float32(r.c.LR)), show(m[0]), show(v[0]), r.is.Params[p].Param.DType, r.scaleDefect())
+}
+
+// badIn finds the first element of a kind of state that is not finite.
+func (r *run) badIn(c *arrays.Checkpoint, pick func(*arrays.ParamState) arrays.Tensor) (bucket.ParamID, int, float32, bool) {
+	for p := range c.Params {
+		x := r.work.state[:len(r.params[p])]
+		pick(&c.Params[p]).Load(x)
+		if i, bad := firstBad(x); bad {
+			return bucket.ParamID(p), i, x[i], true
+		}
+	}
+	return 0, 0, 0, false
+}
+
+func (r *run) limit() string {
+	if r.formats.state == dtype.FP32 || r.variant.Scaled {
+		return ", beyond fp32"
+	}
+	return fmt.Sprintf(", beyond %s of %s", show(r.formats.state.Max()), r.formats.state)
+}
+
+// scaleDefect describes the flaw of scaled bf16 states, where it may have been at work.
+func (r *run) scaleDefect() string {
+	if !r.variant.Scaled || r.formats.state != dtype.BF16 {
+		return ""
+	}
+	return ": a scale is the tensor's largest magnitude over half of bf16's largest number (1.7e38), so that of a tensor below 0.5 is" +
+		" subnormal and its reciprocal infinite; the real code has that flaw, and fp16 states do not"
+}
+
+// largest returns the largest magnitude of the model's parameters.
+func (r *run) largest() float32 {
+	largest := float32(0)
+	for p := range r.params {
+		for _, x := range r.params[p] { // as the last rank's pass left them
+			largest = max(largest, x, -x)
+		}
+	}
+	return largest
+}
+
+func (r *run) element(p bucket.ParamID, i int) string {
+	return r.stage.Params[p].Name + "[" + strconv.Itoa(i) + "]"
+}
+
+// remark mentions FP8 scales that do not follow their tensor.
+func (r *run) remark() string {
+	for p := range r.params {
+		if !r.stage.Params[p].FP8 {
+			continue
+		}
+		switch t := &r.last.Tensors[p]; {
+		case t.Amax == 0:
+			return fmt.Sprintf("the amax of %s is 0: its scale stays %s", r.stage.Params[p].Name, show(float32(t.Scale)))
+		case !t.Scale.Finite():
+			return fmt.Sprintf("the amax of %s is so small that its scale is infinite: every value is clipped", r.stage.Params[p].Name)
+		}
+	}
+	return ""
+}
+
+// The limits of good health.
+const (
+	minSteps  = 20   // before that nothing is said about learning
+	learned   = 0.95 // of the first loss
+	muchState = 0.05 // share of elements whose second moment is lost
+)
+
+// health judges a run and says why.
+func (r *run) health() (Health, string) {
+	switch {
+	case r.stopped > 0:
+		return Useless, r.note
+	case r.step == 0:
+		return Starting, ""
+	}
+	var all, lostV, lostG, clipped float64
+	for p := range r.last.Tensors {
+		t, n := &r.last.Tensors[p], float64(len(r.params[p]))
+		all += n
+		lostV += float64(n * t.VFlushed)
+		lostG += float64(n * t.GradFlushed)
+		clipped += float64(n * t.Saturated)
+	}
+	state := ""
+	if share := lostV / all; share > muchState {
+		state = fmt.Sprintf("%.0f %% of exp_avg_sq became 0 in %s though the gradient is not, so those updates are m̂/eps", 100*share, r.formats.state)
+	}
+	if last := float64(r.final()); r.step >= minSteps && !(last < learned*float64(r.first)) {
+		why := "the learning rate, the format or too few steps"
+		switch {
+		case r.c.LR == 0:
+			why = "the learning rate is 0"
+		case r.skipped == r.step:
+			why = "every step was skipped: " + r.last.Event
+		case state != "":
+			why = state
+		case lostG > all/2:
+			why = fmt.Sprintf("%.0f %% of gradients became 0 in %s", 100*lostG/all, r.formats.params)
+		case clipped > all/20:
+			why = fmt.Sprintf("%.0f %% of parameters are clipped", 100*clipped/all)
+		case r.c.LR > 0.05:
+			why = "the learning rate " + show(float32(r.c.LR)) + " is large"
+		}
+		return Suspect, fmt.Sprintf("the loss does not fall: %s at first, %s now: %s", show(r.first), show(float32(last)), why)
+	}
+	if state != "" {
+		return Suspect, state
+	}
+	if r.skipped > 0 {
+		return Healthy, fmt.Sprintf("%d steps were skipped because a gradient overflowed; the loss scale is %s now", r.skipped, show(r.scaler.scale))
+	}
+	return Healthy, ""
+}
+
+// show writes a number with four digits.
+func show(x float32) string {
+	switch {
+	case x != x:
+		return "NaN"
+	case math.IsInf(float64(x), 0):
+		return strconv.FormatFloat(float64(x), 'g', -1, 32)
+	}
+	return strconv.FormatFloat(float64(x), 'g', 4, 32)
+}

@@ -1,0 +1,119 @@
+package lab
+
+import (
+	"distopt/core/bucket"
+	"distopt/core/dtype"
+	"distopt/core/model"
+)
+
+// scratch holds one tensor's values.
+type scratch struct{ main, model, reduced, state []float32 }
+
+func (s *scratch) grow(stage *model.Stage) {
+	n := 0
+	for p := range stage.Params {
+		n = max(n, int(stage.Params[p].Numel))
+	}
+	s.main, s.model = make([]float32, n), make([]float32, n)
+	s.reduced, s.state = make([]float32, n), make([]float32, n)
+}
+
+// beyondE4M3 is the largest magnitude that rounds to 448 without being clipped.
+const beyondE4M3 = 464
+
+// measure fills in what the step did to a tensor and returns the sum of the squares of its gradient,
+// without the loss scale.
+func (r *run) measure(p bucket.ParamID, t *TensorRun, skipped bool) (squares float64) {
+	q := &r.stage.Params[p]
+	n := int(q.Numel)
+	main, values := r.work.main[:n], r.work.model[:n]
+	r.is.Params[p].Param.Load(main)
+	r.after.ranks.ParamValues(0, p, values)
+	amax, scale := float32(0), float32(1)
+	if q.FP8 {
+		meta := r.after.ranks.FP8Meta(0, p)
+		scale = meta.Scale
+		for _, a := range meta.Amax {
+			t.AmaxMax = max(t.AmaxMax, Value(a))
+		}
+	}
+	saturated, flushed := 0, 0
+	for i, x := range main {
+		a := max(x, -x)
+		if a > amax {
+			amax = a
+		}
+		switch {
+		case q.FP8 && float32(a*scale) > beyondE4M3, !q.FP8 && finite(x) && !finite(values[i]):
+			saturated++
+		case x != 0 && values[i] == 0:
+			flushed++
+		}
+	}
+	t.Amax, t.Scale = Value(amax), Value(scale)
+	t.Saturated, t.Flushed = share(saturated, n), share(flushed, n)
+
+	overflow, lost := 0, 0
+	for rank := range r.grads {
+		for _, g := range r.grads[rank][p] {
+			rounded := q.DType.Round(g)
+			if !finite(rounded) {
+				overflow++
+			} else if rounded == 0 && g != 0 {
+				lost++
+			}
+		}
+	}
+	t.GradOverflow, t.GradFlushed = share(overflow, n*len(r.grads)), share(lost, n*len(r.grads))
+
+	reduced, state := r.work.reduced[:n], r.work.state[:n]
+	r.after.reduced(p, reduced)
+	inverse := 1 / float64(r.scaler.scale)
+	for _, g := range reduced {
+		x := float64(float64(g) * inverse)
+		squares += float64(x * x)
+	}
+	if skipped {
+		return squares
+	}
+	t.MFlushed = r.zeros(r.is.Params[p].ExpAvg.Load, state, reduced)
+	t.VFlushed = r.zeros(r.is.Params[p].ExpAvgSq.Load, state, reduced)
+	return squares
+}
+
+// zeros returns the share of a state's elements that are 0 where the gradient was not.
+func (r *run) zeros(load func([]float32), state, grads []float32) float64 {
+	load(state)
+	n := 0
+	for i, x := range state {
+		if x == 0 && grads[i] != 0 {
+			n++
+		}
+	}
+	return share(n, len(state))
+}
+
+func share(n, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// holds returns a reason if x is not all finite: its first bad element.
+func firstBad(x []float32) (int, bool) {
+	for i, v := range x {
+		if !finite(v) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// formatName names the format of a parameter's values.
+func formatName(fp8 bool, d dtype.DType) string {
+	if fp8 {
+		return dtype.E4M3.String()
+	}
+	return d.String()
+}
