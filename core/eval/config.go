@@ -3,7 +3,6 @@ package eval
 import (
 	"distopt/core/apex"
 	"distopt/core/bucket"
-	"distopt/core/dtype"
 	"distopt/core/hw"
 	"distopt/core/model"
 	"distopt/core/optim"
@@ -23,6 +22,12 @@ func architecture(s *scenario.Scenario) model.Config {
 		RMSNorm:          s.RMSNorm(), Bias: s.Model.Bias, Gated: s.Gated(), Tied: s.Model.Tied,
 		FP8: s.Precision.FP8, FP8Params: s.FP8Weights(), DType: s.ModelDType(),
 	}
+}
+
+// computed returns the same in the dtype that it computes in.
+func computed(c model.Config, s *scenario.Scenario) model.Config {
+	c.DType = s.ComputeDType()
+	return c
 }
 
 // split returns the part of the model that a stage holds.
@@ -49,7 +54,7 @@ func execution(s *scenario.Scenario) model.Execution {
 	return model.Execution{
 		Micro: int64(s.Batch.Micro), Microbatches: int64(s.Microbatches()),
 		TP: int64(s.Parallel.TP), SP: s.SequenceParallel(), CP: int64(s.Parallel.CP),
-		TPOverlap: s.TPOverlap(),
+		TPOverlap: s.TPOverlap(), Autocast: s.ComputeDType() != s.ModelDType(),
 		GradDType: s.Optimizer().GradSync, GradFusion: s.GradFusion(),
 		BF16Wgrad: s.Precision.FP8 && !s.Precision.FP8Wgrad,
 		Dropout:   s.Model.HiddenDropout > 0, FusedRope: s.Model.RopeFusion, Attention: gpu.Arch.Attention(),
@@ -101,14 +106,10 @@ func schedule(s *scenario.Scenario) step.Config {
 	if s.SequenceParallel() {
 		sequence /= int64(s.Parallel.TP)
 	}
-	activation := s.ModelDType()
-	if activation == dtype.FP32 && s.Precision.Trainer == scenario.BF16 {
-		activation = dtype.BF16 // autocast: activations are 16 bits, parameters are not
-	}
 	return step.Config{
 		Microbatches: s.Microbatches(),
 		Activation:   units.Elems(sequence * int64(s.Batch.Micro) * int64(s.Model.Hidden)),
-		DType:        activation,
+		DType:        s.ComputeDType(),
 		BatchP2P:     s.Parallel.BatchP2P && !s.OverlapP2P(),
 		OverlapP2P:   s.OverlapP2P(),
 		GradSync:     s.Optimizer().GradSync,

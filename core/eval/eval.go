@@ -60,7 +60,7 @@ func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
 		return nil, err
 	}
 	gpu, network := machine(s)
-	m := cost.NewMachine(gpu, network, c, e, g)
+	m := cost.NewMachine(gpu, network, computed(c, s), e, g)
 	priced := cost.Price(&x.rec, m)
 	if err := x.place(); err != nil {
 		return nil, err

@@ -133,3 +133,22 @@ func TestAttentionBackend(t *testing.T) {
 		require.Equal(t, want, execution(&s).Attention, gpu)
 	}
 }
+
+// Without O2 parameters are fp32, but products and activations are those of trainer.precision:
+// autocast adds casts of the weights and nothing else.
+func TestAutocast(t *testing.T) {
+	s := *preset(t, "gpt3-5b-bf16")
+	o2 := run(t, &s)
+	s.Precision.O2, s.Precision.GradFusion = false, false
+	autocast := run(t, &s)
+	s.Precision.Trainer = scenario.FP16
+	half := run(t, &s)
+	s.Precision.Trainer = scenario.FP32
+	single := run(t, &s)
+
+	require.Greater(t, autocast.forward, o2.forward)
+	require.Less(t, float64(autocast.forward), 1.1*float64(o2.forward))
+	require.Equal(t, autocast.forward, half.forward)
+	require.Greater(t, float64(single.forward), 1.6*float64(autocast.forward), "TF32 has half the rate")
+	require.Less(t, autocast.out.Figures.StepTime, single.out.Figures.StepTime)
+}

@@ -25,6 +25,9 @@ type Execution struct {
 	// BF16Wgrad: with FP8, weight gradients are still computed from 16-bit operands.
 	BF16Wgrad bool
 
+	// Autocast: weights are fp32 and cast to the model's dtype for every product that reads them.
+	Autocast bool
+
 	Dropout   bool // hidden_dropout is not 0
 	FusedRope bool // apply_rope_fusion
 	Attention hw.Backend

@@ -119,6 +119,7 @@ func (l *lister) forward(m ModuleKind) {
 		l.memory("final norm", l.normPattern(), 2*l.word*l.own*h)
 	case Output:
 		l.gather("logits input", l.word*l.tokens*h)
+		l.autocast("logits", l.vocab, h)
 		l.product(Kernel{Name: "logits", M: l.tokens, N: l.vocab, K: h})
 	case Loss:
 		l.lossForward()

@@ -8,9 +8,23 @@ import "distopt/core/hw"
 // cast in the first microbatch, not again when it is recomputed; each microbatch bears its part.
 func (l *lister) linearForward(name string, out, in int64) {
 	if l.c.FP8 && !l.c.FP8Params && l.prefix == "" {
-		l.memory(name+" weight to FP8", hw.CastTransposeFP8, (l.word+2)*out*in/max(l.e.Microbatches, 1))
+		stored := l.word
+		if l.e.Autocast {
+			stored = 4
+		}
+		l.memory(name+" weight to FP8", hw.CastTransposeFP8, (stored+2)*out*in/max(l.e.Microbatches, 1))
+	}
+	if !l.c.FP8 {
+		l.autocast(name, out, in)
 	}
 	l.product(Kernel{Name: name, M: l.tokens, N: out, K: in, FP8: l.c.FP8})
+}
+
+// autocast casts a weight for a product; the backward pass has kept the result.
+func (l *lister) autocast(name string, out, in int64) {
+	if l.e.Autocast {
+		l.memory(name+" weight to 16 bits", hw.Elementwise, (4+l.word)*out*in)
+	}
 }
 
 // rowForward is a product whose input is cut along K: its result is summed over the ranks, then

@@ -191,8 +191,9 @@ func (s *Scenario) PaddedVocab() int {
 	return (s.Model.TokenizerVocab + step - 1) / step * step
 }
 
-// trainerDType returns the dtype of trainer.precision.
-func (s *Scenario) trainerDType() dtype.DType {
+// ComputeDType returns the dtype of activations and of products that are not FP8, that of
+// trainer.precision: without O2, autocast takes it although the parameters are fp32.
+func (s *Scenario) ComputeDType() dtype.DType {
 	switch s.Precision.Trainer {
 	case BF16:
 		return dtype.BF16
@@ -206,7 +207,7 @@ func (s *Scenario) trainerDType() dtype.DType {
 // ModelDType returns the dtype of the parameters that are not FP8: 16 bits only under O2.
 func (s *Scenario) ModelDType() dtype.DType {
 	if s.Precision.O2 {
-		return s.trainerDType()
+		return s.ComputeDType()
 	}
 	return dtype.FP32
 }
