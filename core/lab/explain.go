@@ -14,6 +14,10 @@ import (
 // parameters nothing can mend. It follows the step from the loss to the gathered parameters: the
 // first number that is not finite is the cause of all others.
 func (r *run) explain(loss, lossScale float32, skipped bool) {
+	if !r.bad {
+		r.last.Event = r.remark()
+		return
+	}
 	cause := r.cause(loss, lossScale)
 	if skipped {
 		r.last.Event = "skipped: " + cause
@@ -173,7 +177,7 @@ func (r *run) remark() string {
 const (
 	minSteps  = 20   // before that nothing is said about learning
 	learned   = 0.95 // of the first loss
-	muchState = 0.05 // share of elements whose second moment is lost
+	muchState = 0.05 // share of elements whose second moment a step lost
 )
 
 // health judges a run and says why.
@@ -184,17 +188,16 @@ func (r *run) health() (Health, string) {
 	case r.step == 0:
 		return Starting, ""
 	}
-	var all, lostV, lostG, clipped float64
+	var all, lostG, clipped float64
 	for p := range r.last.Tensors {
 		t, n := &r.last.Tensors[p], float64(len(r.params[p]))
 		all += n
-		lostV += float64(n * t.VFlushed)
 		lostG += float64(n * t.GradFlushed)
 		clipped += float64(n * t.Saturated)
 	}
 	state := ""
-	if share := lostV / all; share > muchState {
-		state = fmt.Sprintf("%.0f %% of exp_avg_sq became 0 in %s though the gradient is not, so those updates are m̂/eps", 100*share, r.formats.state)
+	if r.lost > muchState {
+		state = fmt.Sprintf("up to %.0f %% of exp_avg_sq became 0 in %s though the gradient was not: those updates are m̂/eps", 100*r.lost, r.formats.state)
 	}
 	if last := float64(r.final()); r.step >= minSteps && !(last < learned*float64(r.first)) {
 		why := "the learning rate, the format or too few steps"

@@ -11,13 +11,19 @@ const (
 	ln2Low  = 1.90821492927058770002e-10 // the rest
 )
 
+// inverseFactorials are 1/n!.
+var inverseFactorials = [12]float64{
+	1, 1, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
+	1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800,
+}
+
 // exponential returns e^x in float64 for |x| up to 700.
 func exponential(x float64) float64 {
-	k := math.Floor(float64(x/math.Ln2) + 0.5)
+	k := math.Floor(float64(x*(1/math.Ln2)) + 0.5)
 	r := (x - float64(k*ln2High)) - float64(k*ln2Low) // |r| <= ln 2 / 2
-	p := 1.0
-	for n := 13; n > 0; n-- { // Taylor: the next term is below 2^-57
-		p = 1 + float64(float64(r/float64(n))*p)
+	p := inverseFactorials[len(inverseFactorials)-1]
+	for n := len(inverseFactorials) - 2; n >= 0; n-- { // Taylor: the next term is below 2^-48
+		p = inverseFactorials[n] + float64(r*p)
 	}
 	return p * math.Float64frombits(uint64(int64(k)+1023)<<52)
 }
@@ -34,6 +40,9 @@ func exp(x float32) float32 {
 	}
 	return float32(exponential(float64(x)))
 }
+
+// odd are the coefficients of artanh.
+var odd = [11]float64{1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21}
 
 // log returns the natural logarithm of x.
 func log(x float32) float32 {
@@ -56,8 +65,8 @@ func log(x float32) float32 {
 	s := (m - 1) / (m + 1)
 	square := s * s
 	sum := 0.0
-	for n := 21; n > 0; n -= 2 {
-		sum = 1/float64(n) + float64(square*sum)
+	for n := len(odd) - 1; n >= 0; n-- {
+		sum = odd[n] + float64(square*sum)
 	}
 	return float32(float64(float64(k)*ln2High) + (float64(2*float64(s*sum)) + float64(float64(k)*ln2Low)))
 }

@@ -69,8 +69,14 @@ func linearBack(dx, dw, dbias, dy, x, w []float32, in, out int) {
 
 // addRows adds four multiples of rows to to, one after the other.
 func addRows(to []float32, a, b, c, d float32, x, y, z, u []float32) {
-	n := len(to)
-	x, y, z, u = x[:n], y[:n], z[:n], u[:n]
+	for len(to) >= 4 && len(x) >= 4 && len(y) >= 4 && len(z) >= 4 && len(u) >= 4 {
+		t, x4, y4, z4, u4 := (*[4]float32)(to), (*[4]float32)(x), (*[4]float32)(y), (*[4]float32)(z), (*[4]float32)(u)
+		t[0] = (((t[0] + float32(a*x4[0])) + float32(b*y4[0])) + float32(c*z4[0])) + float32(d*u4[0])
+		t[1] = (((t[1] + float32(a*x4[1])) + float32(b*y4[1])) + float32(c*z4[1])) + float32(d*u4[1])
+		t[2] = (((t[2] + float32(a*x4[2])) + float32(b*y4[2])) + float32(c*z4[2])) + float32(d*u4[2])
+		t[3] = (((t[3] + float32(a*x4[3])) + float32(b*y4[3])) + float32(c*z4[3])) + float32(d*u4[3])
+		to, x, y, z, u = to[4:], x[4:], y[4:], z[4:], u[4:]
+	}
 	for i := range to {
 		to[i] = (((to[i] + float32(a*x[i])) + float32(b*y[i])) + float32(c*z[i])) + float32(d*u[i])
 	}

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"math"
+
 	"distopt/core/bucket"
 	"distopt/core/dtype"
 	"distopt/core/model"
@@ -39,6 +41,9 @@ func (r *run) measure(p bucket.ParamID, t *TensorRun, skipped bool) (squares flo
 	}
 	saturated, flushed := 0, 0
 	for i, x := range main {
+		if !finite(x) || !finite(values[i]) {
+			r.bad = true
+		}
 		a := max(x, -x)
 		if a > amax {
 			amax = a
@@ -54,18 +59,20 @@ func (r *run) measure(p bucket.ParamID, t *TensorRun, skipped bool) (squares flo
 	t.Saturated, t.Flushed = share(saturated, n), share(flushed, n)
 
 	overflow, lost := 0, 0
+	least, most := rounds(q.DType)
 	for rank := range r.grads {
 		for _, g := range r.grads[rank][p] {
-			rounded := q.DType.Round(g)
-			if !finite(rounded) {
+			switch b := math.Float32bits(g) &^ (1 << 31); {
+			case b > most:
 				overflow++
-			} else if rounded == 0 && g != 0 {
+			case b <= least && b > 0:
 				lost++
 			}
 		}
 	}
 	t.GradOverflow, t.GradFlushed = share(overflow, n*len(r.grads)), share(lost, n*len(r.grads))
 
+	r.bad = r.bad || overflow > 0
 	reduced, state := r.work.reduced[:n], r.work.state[:n]
 	r.after.reduced(p, reduced)
 	inverse := 1 / float64(r.scaler.scale)
@@ -79,6 +86,18 @@ func (r *run) measure(p bucket.ParamID, t *TensorRun, skipped bool) (squares flo
 	t.MFlushed = r.zeros(r.is.Params[p].ExpAvg.Load, state, reduced)
 	t.VFlushed = r.zeros(r.is.Params[p].ExpAvgSq.Load, state, reduced)
 	return squares
+}
+
+// rounds returns the largest fp32 bits that a format rounds to zero, and the largest that it does not
+// round to infinity.
+func rounds(d dtype.DType) (least, most uint32) {
+	switch d {
+	case dtype.BF16:
+		return 0x00008000, 0x7f7f7fff // 2^-134, and just below 2^128 - 2^119
+	case dtype.FP16:
+		return 0x33000000, 0x477fefff // 2^-25, and just below 65520
+	}
+	return 0, 0x7f7fffff
 }
 
 // zeros returns the share of a state's elements that are 0 where the gradient was not.

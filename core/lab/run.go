@@ -42,6 +42,8 @@ type run struct {
 	equal   Check
 
 	last VariantRun
+	bad  bool    // a gradient or a parameter of the last step is not finite
+	lost float64 // largest share of elements whose second moment a step lost
 	work scratch
 }
 
@@ -142,10 +144,15 @@ func (r *run) record(loss, lossScale float32, skipped bool) {
 		Loss: Value(loss), LossScale: Value(lossScale), Skipped: skipped,
 		Tensors: make([]TensorRun, len(r.params)),
 	}
-	squares := 0.0
+	r.bad = skipped || !finite(loss)
+	squares, zero, all := 0.0, 0.0, 0.0
 	for p := range r.params {
 		squares += r.measure(bucket.ParamID(p), &r.last.Tensors[p], skipped)
+		n := float64(len(r.params[p]))
+		zero += float64(n * r.last.Tensors[p].VFlushed)
+		all += n
 	}
+	r.lost = max(r.lost, zero/all)
 	// Without clipping or a scaler the optimizer has no norm.
 	r.last.GradNorm = Value(math.Sqrt(squares))
 	if r.c.ClipNorm > 0 || r.formats.scaler() {
