@@ -1,20 +1,29 @@
 package lab
 
-// Question asks what a number is in every format. Exactly one of its fields is given.
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"distopt/core/dtype"
+	"distopt/core/scenario"
+)
+
+// Question asks what a number is in every format.
 type Question struct {
-	// Number is decimal text ("0.1", "-3e-9", "inf", "nan") or fp32 bits ("0x3dcccccd").
+	// Number is decimal text ("0.1", "-3e-9", "inf", "nan") or the bits of Format ("0x3dcccccd").
 	Number string `json:"number"`
-	// Format names the format of hexadecimal bits: fp32 (the default), bf16, fp16, e4m3 or e5m2.
-	Format string `json:"format,omitempty"`
+	Format string `json:"format,omitempty"` // fp32 (also where it is empty), bf16, fp16, e4m3 or e5m2
 }
 
 // Inspection is the answer: the number as it was understood, and in each format.
 type Inspection struct {
-	Exact   Value        `json:"exact"` // nearest float64 of what was typed
-	Formats []Appearance `json:"formats"`
+	Exact   Value        `json:"exact"`   // nearest float64 of what was typed
+	Formats []Appearance `json:"formats"` // the widest first
 }
 
-// Appearance is a number in one format.
+// Appearance is a number in one format. Conversions start from fp32, as all casts of the optimizer do.
 type Appearance struct {
 	Format   string `json:"format"`
 	Bits     string `json:"bits"` // hexadecimal
@@ -24,9 +33,116 @@ type Appearance struct {
 	Value    Value  `json:"value"` // after rounding
 	Error    Value  `json:"error"` // Value less the exact number
 	Relative Value  `json:"relative"`
-	ULP      Value  `json:"ulp"`   // distance between neighbours at this magnitude
-	Below    Value  `json:"below"` // next smaller value of the format
+	ULP      Value  `json:"ulp"`   // distance between the format's values at this magnitude
+	Below    Value  `json:"below"` // finite values of the format on both sides of the fp32 number
 	Above    Value  `json:"above"`
-	Kind     string `json:"kind"`           // normal, subnormal, zero, infinite, NaN
-	Note     string `json:"note,omitempty"` // saturated, flushed to zero, ...
+	Kind     string `json:"kind"`           // normal, subnormal, zero, infinite or NaN
+	Note     string `json:"note,omitempty"` // what the conversion did: saturated, flushed to zero, a tie
+}
+
+// maxNumber bounds the text of a number.
+const maxNumber = 80
+
+// Inspect answers a Question.
+func Inspect(q Question) (*Inspection, error) {
+	exact, err := q.parse()
+	if err != nil {
+		return nil, err
+	}
+	x := dtype.Canonical(float32(exact))
+	a := &Inspection{Exact: Value(exact)}
+	for _, f := range dtype.Formats {
+		a.Formats = append(a.Formats, appearance(f, x, exact))
+	}
+	return a, nil
+}
+
+func (q Question) parse() (float64, error) {
+	text := strings.TrimSpace(q.Number)
+	fail := func(want string) error {
+		return &scenario.FieldError{Path: "number", Got: strconv.Quote(brief(text)), Want: want, Fix: "type 0.1 or 0x3dcccccd"}
+	}
+	if text == "" || len(text) > maxNumber {
+		return 0, fail(fmt.Sprintf("a number of at most %d characters", maxNumber))
+	}
+	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
+	if !hex || strings.Contains(digits, "p") {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil && !math.IsInf(x, 0) {
+			return 0, fail("a decimal number or hexadecimal bits")
+		}
+		return x, nil
+	}
+	name := q.Format
+	if name == "" {
+		name = dtype.FP32.String()
+	}
+	f := formatOf(name)
+	if f.Name != name {
+		return 0, &scenario.FieldError{Path: "format", Got: strconv.Quote(brief(name)), Want: "fp32, bf16, fp16, e4m3 or e5m2", Fix: "set format to fp32"}
+	}
+	code, err := strconv.ParseUint(digits, 16, f.Bits())
+	if err != nil {
+		return 0, fail(fmt.Sprintf("%d hexadecimal digits for %s", f.Bits()/4, name))
+	}
+	return float64(f.Decode(uint32(code))), nil
+}
+
+func brief(text string) string {
+	if len(text) > maxNumber {
+		return text[:maxNumber] + "…"
+	}
+	return text
+}
+
+// appearance describes the fp32 number x, which was typed as exact, in a format.
+func appearance(f dtype.Format, x float32, exact float64) Appearance {
+	code := f.Encode(x)
+	v := float64(f.Decode(code))
+	bits := fmt.Sprintf("%0*b", f.Bits(), code)
+	below, above := f.Neighbours(x)
+	a := Appearance{
+		Format: f.Name, Bits: fmt.Sprintf("0x%0*x", f.Bits()/4, code),
+		Sign: bits[:1], Exponent: bits[1 : 1+f.Exponent], Mantissa: bits[1+f.Exponent:],
+		Value: Value(v), Error: Value(v - exact), Below: Value(below), Above: Value(above),
+	}
+	if v == exact { // infinities too
+		a.Error = 0
+	}
+	if exact != 0 {
+		a.Relative = a.Error / Value(math.Abs(exact))
+		if math.IsInf(exact, 0) {
+			a.Relative = 0
+		}
+	}
+	least := 2 - 1<<(f.Exponent-1) // exponent of the smallest normal value
+	switch magnitude := math.Abs(v); {
+	case v != v:
+		a.Kind, a.ULP = "NaN", Value(v)
+		return a
+	case math.IsInf(v, 0):
+		a.Kind, a.ULP = "infinite", Value(math.Inf(1))
+	case v == 0:
+		a.Kind, a.ULP = "zero", Value(math.Ldexp(1, least-f.Mantissa))
+	default:
+		a.Kind = "normal"
+		_, e := math.Frexp(magnitude)
+		if e-1 < least {
+			a.Kind = "subnormal"
+		}
+		a.ULP = Value(math.Ldexp(1, max(e-1, least)-f.Mantissa))
+	}
+	switch {
+	case math.IsInf(v, 0) && !math.IsInf(exact, 0):
+		a.Note = "overflow: the largest finite value is " + show(f.Max())
+	case math.Abs(v) == float64(f.Max()) && math.Abs(exact) > math.Abs(v)+float64(a.ULP)/2:
+		a.Note = "saturated"
+	case v == 0 && exact != 0:
+		a.Note = "flushed to zero"
+	case float64(x) != v && float64(x)-float64(below) == float64(above)-float64(x) && below != above:
+		a.Note = "a tie between two values: the even code"
+	case v == exact:
+		a.Note = "exact"
+	}
+	return a
 }
