@@ -18,6 +18,7 @@ import (
 	"slices"
 
 	"distopt/core/eval"
+	"distopt/core/lab"
 )
 
 // MaxRequest bounds a request in bytes: a document of 2 MiB, every character escaped as \u00xx.
@@ -25,39 +26,49 @@ const MaxRequest = 13 << 20
 
 // The kinds of request.
 const (
-	Ping   = "ping"   // answers "pong"
-	Memory = "memory" // answers the bytes of memory that the simulator holds
-	Eval   = "eval"   // answers the report.Result of document A, with its spans
+	Ping    = "ping"    // answers "pong"
+	Memory  = "memory"  // answers the bytes of memory that the simulator holds
+	Eval    = "eval"    // answers the report.Result of document A, with its spans
+	Lab     = "lab"     // answers the lab.Frame after some more steps of a run
+	Inspect = "inspect" // answers the lab.Inspection of a number
 )
 
 // Request is what the page asks for.
 type Request struct {
 	Op string `json:"op"`
 	A  string `json:"a,omitempty"` // a document as the visitor typed it
+
+	Lab     *lab.Request  `json:"lab,omitempty"`
+	Inspect *lab.Question `json:"inspect,omitempty"`
 }
 
 // Progress is told how much of a request is done, from 0 to 1.
 type Progress func(done float64)
 
-// Bridge answers requests one after the other. It keeps the simulator's memory between them. The
-// zero value is ready.
-type Bridge struct{ simulator eval.Simulator }
+// Bridge answers requests one after the other. It keeps the simulator's memory between them, and the
+// last run of the lab, of which the next request wants more. The zero value is ready.
+type Bridge struct {
+	simulator eval.Simulator
+	session   *lab.Session
+}
 
 // op handles one kind of request. head is marshalled as JSON.
 type op func(b *Bridge, r Request, progress Progress) (head any, spans []byte, err error)
 
 // ops are the kinds of request by name.
 var ops = map[string]op{
-	Ping:   func(*Bridge, Request, Progress) (any, []byte, error) { return "pong", nil, nil },
-	Memory: func(*Bridge, Request, Progress) (any, []byte, error) { return held(), nil, nil },
-	Eval:   (*Bridge).eval,
+	Ping:    func(*Bridge, Request, Progress) (any, []byte, error) { return "pong", nil, nil },
+	Memory:  func(*Bridge, Request, Progress) (any, []byte, error) { return held(), nil, nil },
+	Eval:    (*Bridge).eval,
+	Lab:     (*Bridge).lab,
+	Inspect: (*Bridge).inspect,
 }
 
 // Handle answers one request.
 func (b *Bridge) Handle(request []byte, progress Progress) (head, spans []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			b.simulator = eval.Simulator{} // whatever it was in the middle of
+			*b = Bridge{} // whatever it was in the middle of
 			head, spans, err = nil, nil, &Panic{Cause: cause, Request: brief(request), Stack: debug.Stack()}
 		}
 	}()

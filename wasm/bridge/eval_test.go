@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"distopt/core/lab"
 	"distopt/core/report"
 	"distopt/core/scenario"
 )
@@ -59,8 +60,8 @@ func TestMemoryIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestDigests writes a digest of the answer to every preset to the file named in DIGESTS, for
-// comparison with the same on another architecture (.ci/determinism).
+// TestDigests writes a digest of the answer to every preset, and of runs of the lab, to the file named
+// in DIGESTS, for comparison with the same on another architecture (.ci/determinism).
 func TestDigests(t *testing.T) {
 	var b Bridge
 	var out strings.Builder
@@ -68,6 +69,19 @@ func TestDigests(t *testing.T) {
 		head, spans, err := b.Handle(request(t, p.Text), func(float64) {})
 		require.NoError(t, err, p.ID)
 		fmt.Fprintf(&out, "%s head %x spans %x\n", p.ID, sha256.Sum256(head), sha256.Sum256(spans))
+	}
+	element := 5
+	for _, model := range []string{lab.Transformer, lab.MLP} {
+		for i := 0; i < len(lab.Variants()); i += lab.MaxVariants {
+			c := lab.Default(model)
+			c.Variants = lab.Variants()[i:min(i+lab.MaxVariants, len(lab.Variants()))]
+			for _, part := range lab.Parts {
+				r := lab.Request{Config: c, Steps: 15, Watch: lab.Watch{Tensor: 3, Part: part}, Element: &element}
+				head, _, err := b.Handle(ask(t, Request{Op: Lab, Lab: &r}), func(float64) {})
+				require.NoError(t, err)
+				fmt.Fprintf(&out, "lab %s %s %s %x\n", model, c.Variants[0].ID, part, sha256.Sum256(head))
+			}
+		}
 	}
 	if path := os.Getenv("DIGESTS"); path != "" {
 		require.NoError(t, os.WriteFile(path, []byte(out.String()), 0o644))
