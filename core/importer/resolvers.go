@@ -131,7 +131,7 @@ func (e *evaluator) env(at *node, args []string) (value, error) {
 	if v.kind == aText || v.kind == anInt || v.kind == aFloat { // the environment holds text
 		v = textValue(v.text)
 	}
-	v.source = "the default of " + args[0]
+	v.source = "the default of " + scenario.Quote(args[0])
 	return v, err
 }
 
