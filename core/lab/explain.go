@@ -25,8 +25,8 @@ func (r *run) explain(loss, lossScale float32, skipped bool) {
 	}
 	if p, i, x, ok := r.broken(); ok {
 		r.stopped = r.step
-		r.note = fmt.Sprintf("stopped: the loss is NaN or without meaning from step %d on, because after step %d the main parameter %s is %s: %s",
-			r.step+1, r.step, r.element(p, i), show(x), cause)
+		r.note = fmt.Sprintf("stopped: the loss is NaN or without meaning from step %d on, since %s is %s: %s",
+			r.step+1, r.element(p, i), show(x), cause)
 		if !finite(loss) {
 			r.note = fmt.Sprintf("stopped: the loss is %s from step %d on: %s", show(loss), r.step, cause)
 		}
@@ -58,7 +58,7 @@ func (r *run) cause(loss, lossScale float32) string {
 		return r.element(p, i) + " was " + show(x) + " from the start" + r.scaleDefect()
 	}
 	if !finite(loss) {
-		return fmt.Sprintf("parameters as large as %s overflow fp32 in the forward pass: the loss is %s", show(r.largest()), show(loss))
+		return fmt.Sprintf("parameters as large as %s overflow fp32 in the forward pass%s", show(r.largest()), r.force())
 	}
 	for rank := range r.grads {
 		for p := range r.params {
@@ -98,7 +98,9 @@ func (r *run) cause(loss, lossScale float32) string {
 		values := r.work.model[:len(r.params[p])]
 		r.after.ranks.ParamValues(0, bucket.ParamID(p), values)
 		if i, bad := firstBad(values); bad {
-			return fmt.Sprintf("%s does not fit into %s", r.element(bucket.ParamID(p), i), r.variant.Params)
+			var x [1]float32
+			r.is.Params[p].Param.Slice(i, i+1).Load(x[:])
+			return fmt.Sprintf("%s does not fit into %s%s", show(x[0]), r.variant.Params, r.force())
 		}
 	}
 	return ""
@@ -110,6 +112,9 @@ func (r *run) badUpdate(p bucket.ParamID, i int, x float32) string {
 	r.was.Params[p].Param.Slice(i, i+1).Load(before[:])
 	r.is.Params[p].ExpAvg.Slice(i, i+1).Load(m[:])
 	r.is.Params[p].ExpAvgSq.Slice(i, i+1).Load(v[:])
+	if r.c.Eps == 0 && v[0] == 0 {
+		return fmt.Sprintf("exp_avg_sq of %s is 0 and so is eps: the update is a division of %s by 0", r.element(p, i), show(m[0]))
+	}
 	return fmt.Sprintf("%s went from %s to %s: learning rate %s times m̂/(√v̂ + eps), with m = %s and v = %s, is beyond the largest number of %s%s",
 		r.element(p, i), show(before[0]), show(x), show(float32(r.c.LR)), show(m[0]), show(v[0]), r.is.Params[p].Param.DType, r.scaleDefect())
 }
@@ -140,6 +145,17 @@ func (r *run) scaleDefect() string {
 	}
 	return ": a scale is the tensor's largest magnitude over half of bf16's largest number (1.7e38), so that of a tensor below 0.5 is" +
 		" subnormal and its reciprocal infinite; the real code has that flaw, and fp16 states do not"
+}
+
+// force names what may have made parameters large.
+func (r *run) force() string {
+	switch {
+	case r.c.LR*r.c.WeightDecay > 2:
+		return fmt.Sprintf(", after updates with learning rate %s times weight decay %s", show(float32(r.c.LR)), show(float32(r.c.WeightDecay)))
+	case r.c.LR > 0.1:
+		return ", after updates with learning rate " + show(float32(r.c.LR))
+	}
+	return ""
 }
 
 // largest returns the largest magnitude of the model's parameters.
@@ -178,6 +194,8 @@ const (
 	minSteps  = 20   // before that nothing is said about learning
 	learned   = 0.95 // of the first loss
 	muchState = 0.05 // share of elements whose second moment a step lost
+	// Shares of parameters that the last cast flushed to zero, or clipped.
+	muchParams = 0.1
 )
 
 // health judges a run and says why.
@@ -188,42 +206,51 @@ func (r *run) health() (Health, string) {
 	case r.step == 0:
 		return Starting, ""
 	}
-	var all, lostG, clipped float64
+	var all, lostG, clipped, lostP float64
 	for p := range r.last.Tensors {
 		t, n := &r.last.Tensors[p], float64(len(r.params[p]))
 		all += n
 		lostG += float64(n * t.GradFlushed)
 		clipped += float64(n * t.Saturated)
+		lostP += float64(n * t.Flushed)
 	}
-	state := ""
-	if r.lost > muchState {
-		state = fmt.Sprintf("up to %.0f %% of exp_avg_sq became 0 in %s though the gradient was not: those updates are m̂/eps", 100*r.lost, r.formats.state)
-	}
+	loss := r.formatLoss(lostP/all, clipped/all)
 	if last := float64(r.final()); r.step >= minSteps && !(last < learned*float64(r.first)) {
 		why := "the learning rate, the format or too few steps"
 		switch {
 		case r.c.LR == 0:
 			why = "the learning rate is 0"
 		case r.skipped == r.step:
-			why = "every step was skipped: " + r.last.Event
-		case state != "":
-			why = state
+			why = "every step was " + r.last.Event
+		case loss != "":
+			why = loss
 		case lostG > all/2:
 			why = fmt.Sprintf("%.0f %% of gradients became 0 in %s", 100*lostG/all, r.formats.params)
-		case clipped > all/20:
-			why = fmt.Sprintf("%.0f %% of parameters are clipped", 100*clipped/all)
 		case r.c.LR > 0.05:
 			why = "the learning rate " + show(float32(r.c.LR)) + " is large"
 		}
 		return Suspect, fmt.Sprintf("the loss does not fall: %s at first, %s now: %s", show(r.first), show(float32(last)), why)
 	}
-	if state != "" {
-		return Suspect, state
-	}
-	if r.skipped > 0 {
+	switch {
+	case loss != "":
+		return Suspect, loss
+	case r.skipped > 0:
 		return Healthy, fmt.Sprintf("%d steps were skipped because a gradient overflowed; the loss scale is %s now", r.skipped, show(r.scaler.scale))
 	}
 	return Healthy, ""
+}
+
+// formatLoss says what a format loses of states and parameters, if it is much.
+func (r *run) formatLoss(zero, clipped float64) string {
+	switch {
+	case r.lost > muchState:
+		return fmt.Sprintf("up to %.0f %% of exp_avg_sq became 0 in %s though the gradient was not: those updates are m̂/eps", 100*r.lost, r.formats.state)
+	case zero > muchParams:
+		return fmt.Sprintf("%.0f %% of parameters became 0 in %s", 100*zero, r.variant.Params)
+	case clipped > muchParams:
+		return fmt.Sprintf("%.0f %% of parameters are clipped in %s", 100*clipped, r.variant.Params)
+	}
+	return ""
 }
 
 // show writes a number with four digits.

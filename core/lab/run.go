@@ -22,8 +22,8 @@ type run struct {
 	net     network
 
 	after  *side
-	before *side // nil: there is none, for this reason
-	reason string
+	before *side  // nil: there is none
+	reason string // what is to be said about it
 
 	scaler scaler
 	params [][]float32   // of one rank, decoded
@@ -82,6 +82,9 @@ func newRun(c *Config, v *Variant) (*run, error) {
 	r.is, err = r.after.ranks.Save(0)
 	r.was = r.is
 	r.agree = Check{Checked: true}
+	if r.before != nil && c.ClipNorm > 0 {
+		r.reason = "with clipping the norm is added up in the order of buckets, which differ: its last bit may too"
+	}
 	r.equal = Check{Checked: r.before != nil, Reason: r.reason}
 	r.work.grow(r.stage)
 	return r, err
@@ -153,9 +156,9 @@ func (r *run) record(loss, lossScale float32, skipped bool) {
 		all += n
 	}
 	r.lost = max(r.lost, zero/all)
-	// Without clipping or a scaler the optimizer has no norm.
+	// The optimizer's own norm follows the order of buckets in its last bit.
 	r.last.GradNorm = Value(math.Sqrt(squares))
-	if r.c.ClipNorm > 0 || r.formats.scaler() {
+	if r.c.ClipNorm > 0 {
 		r.last.GradNorm = Value(r.after.ranks.GradNorm())
 	}
 	if p, i, rank, ok := r.after.ranks.Difference(); ok {

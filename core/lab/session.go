@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"distopt/core/bucket"
+	"distopt/core/dtype"
 	"distopt/core/scenario"
 	"distopt/core/units"
 )
@@ -14,6 +14,7 @@ type Session struct {
 	c       Config
 	runs    []*run
 	memory  units.Bytes
+	tensors []Tensor
 	step    int
 	records []StepRecord
 }
@@ -32,7 +33,15 @@ func New(c Config) (*Session, error) {
 		}
 		s.runs = append(s.runs, r)
 	}
-	s.memory = s.c.memory(s.runs[0].stage)
+	stage, err := s.c.architecture(dtype.BF16, true)
+	if err != nil {
+		return nil, err
+	}
+	s.memory = s.c.memory(stage)
+	for p := range stage.Params {
+		q := &stage.Params[p]
+		s.tensors = append(s.tensors, Tensor{Name: q.Name, Shape: q.Shape, Numel: int(q.Numel), GEMM: q.FP8})
+	}
 	return s, nil
 }
 
@@ -129,23 +138,18 @@ func (c *Config) scalars() any {
 // Frame describes where the run is, with the steps after from, the histograms of watched numbers, and
 // the journeys of one watched element if element is given.
 func (s *Session) Frame(from int, w Watch, element *int) (*Frame, error) {
-	f := &Frame{Memory: s.memory, Step: s.step, Done: s.Done(), Steps: s.records[min(max(from, 0), s.step):]}
-	params := s.runs[0].stage.Params
+	f := &Frame{Tensors: s.tensors, Memory: s.memory, Step: s.step, Done: s.Done(), Steps: s.records[min(max(from, 0), s.step):]}
 	if w.Part == "" {
 		w.Part = Param
 	}
-	if w.Tensor < 0 || int(w.Tensor) >= len(params) {
-		return nil, &scenario.FieldError{Path: "watch.tensor", Got: strconv.Itoa(int(w.Tensor)), Want: fmt.Sprintf("0 to %d", len(params)-1), Fix: "set it to 0"}
+	if w.Tensor < 0 || int(w.Tensor) >= len(s.tensors) {
+		return nil, &scenario.FieldError{Path: "watch.tensor", Got: strconv.Itoa(int(w.Tensor)), Want: fmt.Sprintf("0 to %d", len(s.tensors)-1), Fix: "set it to 0"}
 	}
-	for p := range params {
-		q := &params[p]
-		f.Parameters += int(q.Numel)
-		f.Tensors = append(f.Tensors, Tensor{Name: q.Name, Shape: q.Shape, Numel: int(q.Numel), GEMM: s.c.gemm(bucket.ParamID(p))})
+	for _, t := range s.tensors {
+		f.Parameters += t.Numel
 	}
-	if element != nil && (*element < 0 || *element >= int(params[w.Tensor].Numel)) {
-		return nil, &scenario.FieldError{
-			Path: "element", Got: strconv.Itoa(*element), Want: fmt.Sprintf("0 to %d in %s", params[w.Tensor].Numel-1, params[w.Tensor].Name), Fix: "set it to 0",
-		}
+	if t := s.tensors[w.Tensor]; element != nil && (*element < 0 || *element >= t.Numel) {
+		return nil, &scenario.FieldError{Path: "element", Got: strconv.Itoa(*element), Want: fmt.Sprintf("0 to %d in %s", t.Numel-1, t.Name), Fix: "set it to 0"}
 	}
 	for _, r := range s.runs {
 		f.Variants = append(f.Variants, r.status())
@@ -159,10 +163,4 @@ func (s *Session) Frame(from int, w Watch, element *int) (*Frame, error) {
 		}
 	}
 	return f, nil
-}
-
-// gemm reports whether a parameter is FP8 where parameters are.
-func (c *Config) gemm(p bucket.ParamID) bool {
-	s, err := c.architecture(0, true)
-	return err == nil && s.Params[p].FP8
 }
