@@ -41,7 +41,8 @@ are listed on import with the reason; others are listed as unknown.
 
 A text may have 256 KiB. What is simulated is limited too: %s buckets over all stages,
 %s fragments on one stage, %s layer passes and messages in the two simulated
-steps, %s parameters.
+steps, %s parameters, 1e18 operations in a pass of one layer, 1e21 in
+two steps.
 `, "`${.hidden_size}`, `${multiply:4, ${.hidden_size}}`",
 		units.Count(MaxBuckets), units.Count(MaxFragments), units.Count(MaxTasks), units.Count(MaxParameters))
 	group := NumGroups

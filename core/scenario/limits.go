@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"distopt/core/apex"
 	"distopt/core/units"
@@ -14,12 +15,17 @@ const (
 	MaxFragments  = apex.MaxFragments // on one stage
 	MaxTasks      = 2_000_000         // layer passes and messages of both simulated steps
 	MaxParameters = 100_000_000_000_000
-	MaxLayers     = 6_000 // on one stage
+	MaxLayers     = 6_000   // on one stage
+	MaxPassWork   = 1e18    // operations of one layer and microbatch on one rank: hours
+	MaxStepWork   = 1e21    // of both simulated steps, by the heaviest pass
+	MaxRows       = 1 << 30 // of the word embeddings, padded
+	MaxHeadWidth  = 1 << 23 // of all attention heads together
 )
 
 // limits checks sizes that follow from several fields.
 func (c *checker) limits() {
 	s := c.s
+	c.widthLimits()
 	if !c.usable(pathLayers, pathHidden, pathFFN, pathHeads, pathGroups, pathKV, pathSeq, pathVocab, pathOverride, pathVocabDivisor, pathTP) {
 		return
 	}
@@ -46,7 +52,69 @@ func (c *checker) limits() {
 	c.bucketLimits()
 	if c.usable(pathGlobal, pathMicro) && s.Microbatches() > 0 {
 		c.taskLimit()
+		c.workLimit()
 	}
+}
+
+// widthLimits refuses widths that are products of fields.
+func (c *checker) widthLimits() {
+	s := c.s
+	if c.usable(pathHeads, pathKV, pathHidden) && s.KVChannels() > MaxHeadWidth/s.Model.Heads {
+		fit := MaxHeadWidth / s.Model.Heads
+		c.fail(pathKV, fmt.Sprintf("at most %s channels in all %s heads", units.Count(MaxHeadWidth), units.Count(int64(s.Model.Heads))), edit(pathKV, fit))
+	}
+	if c.usable(pathVocab, pathOverride, pathVocabDivisor, pathTP) && s.PaddedVocab() > MaxRows {
+		c.fail(pathVocabDivisor, fmt.Sprintf("a vocabulary of at most %s tokens when padded, not %s", units.Count(MaxRows), units.Count(int64(s.PaddedVocab()))),
+			edit(pathVocabDivisor, 1))
+	}
+}
+
+// passWork bounds the operations of the heaviest pass of a microbatch through a layer or the
+// output layer on one rank, backward; a byte that is moved counts as a thousand.
+func (s *Scenario) passWork() float64 {
+	z := s.sizes(s.Parallel.TP)
+	tokens := float64(s.Batch.Micro) * float64(s.Model.SeqLength) / float64(s.Parallel.CP)
+	products := 4 * tokens * float64(max(z.weights(), z.word))
+	width := float64(s.KVChannels()) * float64(s.Model.Heads) / float64(s.Parallel.TP)
+	attention := 10 * tokens * float64(s.Model.SeqLength) * width
+	rows := float64(s.Model.Hidden) + 3*width + 3*float64(s.FFN())/float64(s.Parallel.TP) + float64(s.PaddedVocab())/float64(s.Parallel.TP)
+	return max(products, attention, 1000*32*tokens*rows)
+}
+
+// tooMuchWork reports whether a pass or the steps would take days.
+func (s *Scenario) tooMuchWork() bool {
+	w := s.passWork()
+	return w > MaxPassWork || w*float64(s.EstimateTasks()) > MaxStepWork
+}
+
+// workLimit refuses passes and steps that take days.
+func (c *checker) workLimit() {
+	s := c.s
+	if !s.tooMuchWork() {
+		return
+	}
+	w := s.passWork()
+	number := func(x float64) string { return strings.Replace(fmt.Sprintf("%.0e", x), "e+", "e", 1) }
+	want := fmt.Sprintf("at most %s operations in a pass of one layer and %s in two steps, not %s and %s",
+		number(MaxPassWork), number(MaxStepWork), number(w), number(w*float64(s.EstimateTasks())))
+	path := pathSeq
+	switch {
+	case w <= MaxPassWork && s.Microbatches() > 1:
+		path = pathGlobal
+	case s.Batch.Micro > 1:
+		path = pathMicro
+	}
+	f, _ := ByPath(path)
+	probe := *s
+	value := f.at(&probe).(*int)
+	for *value > 1 && probe.tooMuchWork() {
+		*value /= 2
+	}
+	if path == pathSeq && probe.tooMuchWork() {
+		c.failAs(path, want, "use a smaller model")
+		return
+	}
+	c.fail(path, want, edit(path, *value))
 }
 
 // fittingLayers returns how many of the model's layers MaxParameters have room for.

@@ -120,6 +120,13 @@ func TestValidate(t *testing.T) {
 		}, "model.optim.bucket_cap_mb: got 0.2, want at most 2,000,000 fragments on one stage, not 3,861,299; set model.optim.bucket_cap_mb to 0.4"},
 		{"tasks", func(s *Scenario) { s.Batch.Global = 1 << 20 },
 			"model.global_batch_size: got 1048576, want at most 2,000,000 layer passes and messages in two steps, not 23,068,672 (131,072 microbatches); set model.global_batch_size to 90880"},
+		{"width of the heads", func(s *Scenario) { s.Model.KVChannels = 1 << 20 },
+			"model.kv_channels: got 1048576, want at most 8,388,608 channels in all 16 heads; set model.kv_channels to 524288"},
+		{"work of a pass", func(s *Scenario) { s.Model.SeqLength = 1 << 27 },
+			"model.micro_batch_size: got 2, want at most 1e18 operations in a pass of one layer and 1e21 in two steps, not 9e19 and 1e23; " +
+				"set model.micro_batch_size to 1 and model.encoder_seq_length to 8388608"},
+		{"work of a step", func(s *Scenario) { s.Model.SeqLength, s.Batch.Global = 1<<23, 64*100 },
+			"model.global_batch_size: got 6400, want at most 1e18 operations in a pass of one layer and 1e21 in two steps, not 4e17 and 5e22; set model.global_batch_size to 96"},
 		{"parameters", func(s *Scenario) { s.Model.Layers, s.Model.Hidden, s.Model.FFN, s.Parallel.VP = 8000, 1<<20, 0, 0 },
 			"model.num_layers: got 96,757,178,938,949,632 parameters, want at most 100,000,000,000,000; set model.num_layers to 8 and model.optim.bucket_cap_mb to 1600"},
 	} {

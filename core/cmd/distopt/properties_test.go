@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -11,8 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// drawn returns a scenario with random fields, mended as its errors say until it is valid.
+// drawn returns a scenario with random fields, mended as its errors say until it is valid. Integers
+// are below 2^7.
 func drawn(t *testing.T, rng *rand.Rand) scenario.Scenario {
+	return draw(t, rng, func(*scenario.Field) int { return 1 << rng.IntN(7) })
+}
+
+// draw is drawn with integers of its own.
+func draw(t *testing.T, rng *rand.Rand, integer func(*scenario.Field) int) scenario.Scenario {
 	name := scenario.NeMoAdam
 	if rng.IntN(3) == 0 {
 		name = scenario.PlainApex
@@ -23,7 +30,7 @@ func drawn(t *testing.T, rng *rand.Rand) scenario.Scenario {
 		if f.Path == "model.optim.name" || rng.IntN(3) == 0 {
 			continue
 		}
-		text := strconv.Itoa(1 << rng.IntN(7))
+		text := strconv.Itoa(integer(f))
 		switch f.Kind {
 		case scenario.Float:
 			text = strconv.FormatFloat(float64(1+rng.IntN(400))/16, 'f', -1, 64)
@@ -60,8 +67,20 @@ func drawn(t *testing.T, rng *rand.Rand) scenario.Scenario {
 // What validation lets pass can be simulated: no later pass refuses it or breaks down.
 func TestValidScenariosEvaluate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	for range 150 {
-		s := drawn(t, rng)
+	// Sizes of every magnitude that the fields allow, of a few fields.
+	wild := func(f *scenario.Field) int {
+		if rng.IntN(4) > 0 {
+			return 0 // out of range: the default stays
+		}
+		return int(math.Exp2(rng.Float64() * math.Log2(f.Max)))
+	}
+	for i := range 300 {
+		var s scenario.Scenario
+		if i%2 == 0 {
+			s = drawn(t, rng)
+		} else if s = draw(t, rng, wild); s.EstimateTasks() > 20_000 {
+			continue
+		}
 		result, err := eval.Evaluate(&s)
 		require.NoError(t, err, "%+v", s)
 		require.Positive(t, result.Figures.StepTime)
