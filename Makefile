@@ -51,9 +51,9 @@ check-site:
 	@.ci/check-site
 
 e2e: need
-	E2E=1 go test -count=1 ./e2e/
+	E2E=1 go test -count=1 -timeout 25m ./e2e/
 
-bench: wasm ## measure the budgets and print them as a table
+bench: need site ## measure the budgets and print them as a table
 	@go run ./e2e/bench
 
 golden: ## rewrite the golden files

@@ -14,10 +14,14 @@ import (
 
 func TestOpensUnderAnyPath(t *testing.T) {
 	dir := site(t)
-	for _, prefix := range []string{"/", "/some/repo/"} {
-		for _, rest := range []string{"", "index.html", "index.html?x=%zz", "?a&b#nothing"} {
-			t.Run(prefix+rest, func(t *testing.T) { visit(t, serve(t, dir, prefix), rest) })
-		}
+	for _, c := range []struct{ prefix, rest string }{
+		{"/", ""},
+		{"/", "index.html?x=%zz"},
+		{"/some/repo/", ""},
+		{"/some/repo/", "index.html"},
+		{"/some/repo/", "?a&b#nothing"},
+	} {
+		t.Run(c.prefix+c.rest, func(t *testing.T) { visit(t, serve(t, dir, c.prefix), c.rest) })
 	}
 }
 

@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -31,6 +33,9 @@ func run() error {
 			return err
 		}
 		rows = append(rows, found...)
+	}
+	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+		fmt.Printf("%d processors, load average %s\n", runtime.NumCPU(), bytes.TrimSpace(load))
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "what\tbudget\tmeasured")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -101,9 +102,15 @@ func assets(root string, index []byte) (files []file, rewritten []byte, err erro
 			}
 		}
 	}
+	if lost := plainName.Find(index); lost != nil {
+		return nil, nil, fmt.Errorf("index.html names %s, which is not there; build it first (make wasm)", lost)
+	}
 	index, err = fill(index, "sw", "sw.js", "")
 	return files, index, err
 }
+
+// plainName matches a file of web/static without a hash in its name.
+var plainName = regexp.MustCompile(`"web/static/[^".]+\.[^".]+"`)
 
 // fill sets a data attribute of index that must stand there with the value old.
 func fill(index []byte, name, value, old string) ([]byte, error) {

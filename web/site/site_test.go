@@ -61,8 +61,9 @@ func TestCollect(t *testing.T) {
 
 func TestCollectRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"url in a style": {"web/static/style.css", "a { background: url(x.png) }", "names a file by its plain name"},
-		"no data-gz":     {"index.html", `"web/static/app.wasm" data-bytes="0" data-sw=""`, `want data-gz="" once`},
+		"url in a style":         {"web/static/style.css", "a { background: url(x.png) }", "names a file by its plain name"},
+		"a file that is missing": {"index.html", `"web/static/app.wasm" data-bytes="0" data-gz="" data-sw="" "web/static/lost.js"`, `names "web/static/lost.js"`},
+		"no data-gz":             {"index.html", `"web/static/app.wasm" data-bytes="0" data-sw=""`, `want data-gz="" once`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := small()
