@@ -69,13 +69,18 @@ func linearBack(dx, dw, dbias, dy, x, w []float32, in, out int) {
 
 // addRows adds four multiples of rows to to, one after the other.
 func addRows(to []float32, a, b, c, d float32, x, y, z, u []float32) {
-	for len(to) >= 4 && len(x) >= 4 && len(y) >= 4 && len(z) >= 4 && len(u) >= 4 {
-		t, x4, y4, z4, u4 := (*[4]float32)(to), (*[4]float32)(x), (*[4]float32)(y), (*[4]float32)(z), (*[4]float32)(u)
-		t[0] = (((t[0] + float32(a*x4[0])) + float32(b*y4[0])) + float32(c*z4[0])) + float32(d*u4[0])
-		t[1] = (((t[1] + float32(a*x4[1])) + float32(b*y4[1])) + float32(c*z4[1])) + float32(d*u4[1])
-		t[2] = (((t[2] + float32(a*x4[2])) + float32(b*y4[2])) + float32(c*z4[2])) + float32(d*u4[2])
-		t[3] = (((t[3] + float32(a*x4[3])) + float32(b*y4[3])) + float32(c*z4[3])) + float32(d*u4[3])
-		to, x, y, z, u = to[4:], x[4:], y[4:], z[4:], u[4:]
+	// WebAssembly pays more for the turn of a loop than for an element.
+	for len(to) >= 8 && len(x) >= 8 && len(y) >= 8 && len(z) >= 8 && len(u) >= 8 {
+		t, x8, y8, z8, u8 := (*[8]float32)(to), (*[8]float32)(x), (*[8]float32)(y), (*[8]float32)(z), (*[8]float32)(u)
+		t[0] = (((t[0] + float32(a*x8[0])) + float32(b*y8[0])) + float32(c*z8[0])) + float32(d*u8[0])
+		t[1] = (((t[1] + float32(a*x8[1])) + float32(b*y8[1])) + float32(c*z8[1])) + float32(d*u8[1])
+		t[2] = (((t[2] + float32(a*x8[2])) + float32(b*y8[2])) + float32(c*z8[2])) + float32(d*u8[2])
+		t[3] = (((t[3] + float32(a*x8[3])) + float32(b*y8[3])) + float32(c*z8[3])) + float32(d*u8[3])
+		t[4] = (((t[4] + float32(a*x8[4])) + float32(b*y8[4])) + float32(c*z8[4])) + float32(d*u8[4])
+		t[5] = (((t[5] + float32(a*x8[5])) + float32(b*y8[5])) + float32(c*z8[5])) + float32(d*u8[5])
+		t[6] = (((t[6] + float32(a*x8[6])) + float32(b*y8[6])) + float32(c*z8[6])) + float32(d*u8[6])
+		t[7] = (((t[7] + float32(a*x8[7])) + float32(b*y8[7])) + float32(c*z8[7])) + float32(d*u8[7])
+		to, x, y, z, u = to[8:], x[8:], y[8:], z[8:], u[8:]
 	}
 	for i := range to {
 		to[i] = (((to[i] + float32(a*x[i])) + float32(b*y[i])) + float32(c*z[i])) + float32(d*u[i])

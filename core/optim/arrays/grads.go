@@ -26,17 +26,21 @@ func (r *Ranks) AddGrad(rank int, p bucket.ParamID, grad []float32) {
 	if g.values == nil {
 		g.values = make([]float32, len(grad))
 	}
-	sum := g.present
+	if !g.present {
+		copy(g.values, grad)
+		if !q.Fused {
+			d.RoundAll(g.values)
+		}
+		dtype.CanonicalAll(g.values)
+		g.present = true
+		return
+	}
 	for i, x := range grad {
 		if !q.Fused {
 			x = d.Round(x)
 		}
-		if sum {
-			x = d.Round(g.values[i] + x)
-		}
-		g.values[i] = dtype.Canonical(x)
+		g.values[i] = dtype.Canonical(d.Round(g.values[i] + x))
 	}
-	g.present = true
 }
 
 // ZeroGrad begins a step: gradients are dropped, contiguous buffers cleared, the gradient scale is

@@ -273,6 +273,9 @@ func (r *Ranks) Difference() (p bucket.ParamID, element, rank int, ok bool) {
 	for n := 1; n < len(r.ranks); n++ {
 		for p := range r.c.Params {
 			a, b := r.ranks[0].params[p], r.ranks[n].params[p]
+			if a.Equal(b) {
+				continue
+			}
 			for i := range a.Len() {
 				if a.Bits(i) != b.Bits(i) {
 					return bucket.ParamID(p), i, n, true

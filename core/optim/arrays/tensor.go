@@ -2,6 +2,7 @@ package arrays
 
 import (
 	"math"
+	"slices"
 
 	"distopt/core/dtype"
 )
@@ -117,12 +118,12 @@ func (t Tensor) Equal(u Tensor) bool {
 	if t.DType != u.DType || t.Len() != u.Len() {
 		return false
 	}
-	for i := range t.Len() {
-		if t.Bits(i) != u.Bits(i) {
+	for i, x := range t.Words {
+		if math.Float32bits(x) != math.Float32bits(u.Words[i]) {
 			return false
 		}
 	}
-	return true
+	return slices.Equal(t.Halfs, u.Halfs) && slices.Equal(t.Bytes, u.Bytes)
 }
 
 // copyBits copies the codes of a tensor of the same element size.
