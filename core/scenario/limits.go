@@ -97,9 +97,12 @@ func (c *checker) workLimit() {
 	number := func(x float64) string { return strings.Replace(fmt.Sprintf("%.0e", x), "e+", "e", 1) }
 	want := fmt.Sprintf("at most %s operations in a pass of one layer and %s in two steps, not %s and %s",
 		number(MaxPassWork), number(MaxStepWork), number(w), number(w*float64(s.EstimateTasks())))
-	path := pathSeq
+	path, least := pathSeq, 1 // microbatches
+	if s.Parallel.VP > 1 {
+		least = s.Parallel.PP
+	}
 	switch {
-	case w <= MaxPassWork && s.Microbatches() > 1:
+	case w <= MaxPassWork && s.Microbatches() > least:
 		path = pathGlobal
 	case s.Batch.Micro > 1:
 		path = pathMicro
