@@ -76,7 +76,7 @@ func Variants() []Variant {
 func Default(model string) Config {
 	c := Config{
 		Model: Transformer, Layers: 1, Hidden: 32, Heads: 4, FFN: 64, Window: 16,
-		Ranks: 4, Batch: 2, Steps: 60, Seed: 1,
+		Ranks: 4, Batch: 2, Steps: 48, Seed: 1,
 		LR: 0.01, WeightDecay: 0.01, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8,
 		BucketCapMB: 0.02, AmaxHistory: 16, LossScale: 1 << 16, ScaleWindow: 20,
 		Variants: Variants()[:4],

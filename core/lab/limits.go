@@ -21,7 +21,7 @@ const (
 	MaxMemory     = 256 * units.MiB
 	MaxRecords    = 2_000_000 // steps × variants × tensors
 
-	// maxWork bounds the multiplications of forward and backward passes, some 60 default runs.
+	// maxWork bounds the multiplications of forward and backward passes, some 70 default runs.
 	maxWork = 2e11
 )
 

@@ -120,6 +120,10 @@ func (r *run) advance() error {
 			return fmt.Errorf("variant %s before the change, step %d: %w", r.variant.ID, r.step, err)
 		}
 	}
+	if r.before != nil && r.formats.scaler() && finite(r.before.ranks.GradNorm()) != finite(r.after.ranks.GradNorm()) && r.equal.Reason == "" {
+		r.equal.Reason = fmt.Sprintf("step %d was skipped before the change alone: Apex before PR #1771 took the gradient norm in the state's format, and it overflows %s",
+			r.step, r.formats.state)
+	}
 	skipped := r.formats.scaler() && !finite(r.after.ranks.GradNorm())
 	if skipped {
 		r.skipped++

@@ -5,7 +5,8 @@ import (
 	"regexp"
 )
 
-// numbers runs the benchmarks of the exact arithmetic: the FP8 cast and one step of the optimizer.
+// numbers runs the benchmarks of the exact arithmetic: the FP8 cast, one step of the optimizer, and
+// the run that the lab opens with.
 func numbers() ([]row, error) {
 	var rows []row
 	for _, b := range []struct {
@@ -21,6 +22,10 @@ func numbers() ([]row, error) {
 		{
 			"one step, 10 million parameters on 4 ranks, %s", "./core/optim/arrays", "^BenchmarkAdamStep10M4Ranks$", "5x",
 			regexp.MustCompile(`(?m)^BenchmarkAdamStep10M4Ranks/([a-z0-9]+)\S*.*?([\d.]+) s/step`), "s", [2]string{"", "1 s"},
+		},
+		{
+			"the lab's default run, %s", "./core/lab", "^BenchmarkDefaultRun$", "1x",
+			regexp.MustCompile(`(?m)^BenchmarkDefaultRun/([a-z0-9]+)\S*.*?([\d.]+) s/run`), "s", [2]string{"", "10 s"},
 		},
 	} {
 		for i := range targets {
