@@ -32,11 +32,15 @@ func (e *env) read(file string) (document, error) {
 		defer f.Close()
 		r = f
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxInput))
-	if err != nil {
-		return document{}, plainError("read", file, err)
+	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	d := document{file, string(data)}
+	switch {
+	case err != nil:
+		return document{}, plainError("read", d.name(), err)
+	case len(data) > maxInput:
+		return document{}, fmt.Errorf("cannot read %s: it has more than %d MiB; at most %d KiB are read", d.name(), maxInput>>20, importer.MaxText>>10)
 	}
-	return document{file, string(data)}, nil
+	return d, nil
 }
 
 // plainError says what could not be done with a file, once.
