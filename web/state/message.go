@@ -24,6 +24,8 @@ type (
 	Imported struct{ Name, Text string }
 	// FileChosen is a file to import, as the browser has it.
 	FileChosen struct{ File any }
+	// FileRefused is a file that could not be imported.
+	FileRefused struct{ Name, Reason string }
 	// EditRested ends a run of edits that undo takes back in one step.
 	EditRested struct{ Edits int }
 	// Undone and Redone walk the history.
@@ -38,8 +40,9 @@ type (
 	ConfigPicked  struct{ Tab ConfigTab }
 	DetailPicked  struct{ Tab DetailTab }
 	TableToggled  struct{}
-	// SpanTableToggled shows the timeline as a table, or again as a picture.
-	SpanTableToggled struct{}
+	// SpanTableToggled shows the timeline as a table, or again as a picture. After a key the focus
+	// goes along: what had it is hidden.
+	SpanTableToggled struct{ Keys bool }
 	SpanSortPicked   struct{ Column int }
 	StageToggled     struct{ Key string }
 	MoreToggled      struct{ Group string }
@@ -103,6 +106,8 @@ type (
 		Copied bool
 	}
 	LinkRefused struct{ Link, Reason string }
+	// LinkLeft is the address without a link again, as by the browser's back button.
+	LinkLeft struct{}
 
 	Simulated struct {
 		Slot, ID int
@@ -179,4 +184,6 @@ type (
 		Span int32
 	}
 	ReadFile struct{ File any }
+	// FocusTimeline focuses the timeline, picture or table, once it is there.
+	FocusTimeline struct{ Table bool }
 )

@@ -4,6 +4,8 @@
 package state
 
 import (
+	"strings"
+
 	"distopt/core/report"
 	"distopt/core/sched"
 )
@@ -41,6 +43,8 @@ type State struct {
 	Versions Versions
 	Shared   Shared
 	Import   *Reading // what the last import used and ignored; nil: nothing to tell
+
+	ImportRefused string // why the last file was not imported
 
 	View   [2]float64 // the part of the step in view, ns; both 0: the whole step
 	Room   int        // height at hand for the lanes of the timeline, px
@@ -81,6 +85,9 @@ type Document struct {
 	Base   string // text of that preset, for what differs from it
 	Text   string
 }
+
+// Empty reports whether there is nothing in it to simulate.
+func (d *Document) Empty() bool { return strings.TrimSpace(d.Text) == "" }
 
 // Selection is the one thing that is lit everywhere.
 type Selection struct {

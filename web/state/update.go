@@ -28,6 +28,10 @@ func Update(s State, m Msg) (State, []Effect) {
 		do(s.simulate(1 - s.Shown)...)
 	case LinkRefused:
 		s.Shared.Note, s.Shared.Bad = m.Reason, m.Link
+	case LinkLeft:
+		if s.Shared.Bad != "" {
+			s.Shared.Note, s.Shared.Bad = "", ""
+		}
 
 	case TextEdited:
 		if m.Text != s.Current().Doc.Text {
@@ -56,14 +60,18 @@ func Update(s State, m Msg) (State, []Effect) {
 			do(s.changed()...)
 		}
 	case Imported:
+		s.ImportRefused = ""
+		if len(m.Text) > ImportLimit {
+			do(s.refuse(m.Name, TooLarge)...)
+			break
+		}
 		s.remember("")
 		s.setDoc(s.Shown, Document{Name: m.Name, Text: m.Text})
 		s.Import = s.Current().Read
-		if s.Dialog != ImportDialog {
-			s.Dialog = ImportDialog
-			do(OpenDialog{ImportDialog})
-		}
+		do(s.openImport()...)
 		do(s.changed()...)
+	case FileRefused:
+		do(s.refuse(m.Name, m.Reason)...)
 	case Undone:
 		if s.undo() {
 			do(s.changed()...)
@@ -98,6 +106,9 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.Table = !s.Table
 	case SpanTableToggled:
 		s.SpanTable = !s.SpanTable
+		if m.Keys {
+			do(FocusTimeline{s.SpanTable})
+		}
 	case SpanSortPicked:
 		s.SpanSort = Sort{Column: m.Column, Reverse: s.SpanSort.Column == m.Column && !s.SpanSort.Reverse}
 	case StageToggled:
@@ -111,6 +122,7 @@ func Update(s State, m Msg) (State, []Effect) {
 		s.Select = Selection{Slot: m.Slot, Stage: m.Stage, Bucket: m.Bucket, Span: -1, Chosen: true}
 	case Deselected:
 		s.Select = NoSelection
+		s.Select.Slot, s.Select.Chosen = s.Shown, true
 		s.Figure = ""
 	case FigureOpened:
 		if s.Figure == m.ID {
@@ -236,6 +248,28 @@ func Update(s State, m Msg) (State, []Effect) {
 	return s, effects
 }
 
+// ImportLimit is how many bytes of a file are taken in: more than any reader of configurations
+// reads, and little enough for the editor.
+const ImportLimit = 1 << 20
+
+// TooLarge says why a file was refused.
+const TooLarge = "It is larger than 1 MiB, the most that is imported. The configuration is as it was."
+
+// refuse says in the import dialog why a file was not taken.
+func (s *State) refuse(name, reason string) []Effect {
+	s.Import, s.ImportRefused = nil, name+": "+reason
+	s.Live = s.ImportRefused
+	return s.openImport()
+}
+
+func (s *State) openImport() []Effect {
+	if s.Dialog == ImportDialog {
+		return nil
+	}
+	s.Dialog = ImportDialog
+	return []Effect{OpenDialog{ImportDialog}}
+}
+
 // open replaces both documents.
 func (s *State) open(docs [2]Document, link Opened) {
 	s.Shared = Shared{Model: link.Model, Made: link.Made}
@@ -329,10 +363,7 @@ func (s *State) changed() []Effect {
 // simulate asks for the result of a slot unless it is there, on its way, or impossible.
 func (s *State) simulate(slot int) []Effect {
 	x := &s.Slots[slot]
-	if x.Doc.Text == "" {
-		return nil
-	}
-	if !x.Read.OK() || x.Of == x.Doc.Text && x.Result != nil {
+	if !x.Read.OK() || x.Doc.Empty() || x.Of == x.Doc.Text && x.Result != nil {
 		if x.Request != 0 {
 			x.Request, x.Slow = 0, false
 			return []Effect{Cancel{slot}}
@@ -368,6 +399,9 @@ func (s *State) halt() []Effect {
 
 // progress keeps the newest share and says every fifth of it.
 func (s *State) progress(m Progressed) {
+	if m.Slot >= len(s.Slots) { // the four versions tell by rows
+		return
+	}
 	x := &s.Slots[m.Slot]
 	if x.Request == 0 {
 		return
@@ -381,7 +415,7 @@ func (s *State) progress(m Progressed) {
 // askVersions asks for the four versions while their table is shown and out of date.
 func (s *State) askVersions() []Effect {
 	x := s.Current()
-	if s.DetailTab != FourVersions || !x.Read.OK() || s.Versions.Of == x.Doc.Text {
+	if s.DetailTab != FourVersions || !x.Read.OK() || x.Doc.Empty() || s.Versions.Of == x.Doc.Text {
 		return nil
 	}
 	s.Versions = Versions{Of: x.Doc.Text, Request: s.id(), Rows: s.Versions.Rows}

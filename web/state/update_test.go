@@ -206,3 +206,63 @@ func TestBFollowsThePresetUntilItIsEdited(t *testing.T) {
 	s, _ = Update(s, PresetPicked{"gpt3-5b-bf16"})
 	require.Equal(t, edited, s.Slots[B].Doc.Text)
 }
+
+func TestProgressOfTheFourVersionsIsNoSlots(t *testing.T) {
+	s := opened(t)
+	next, effects := Update(s, Progressed{Slot: 2, Done: 0.5})
+	require.Empty(t, effects)
+	require.Equal(t, s.Live, next.Live)
+}
+
+func TestHugeFilesAreRefusedAndChangeNothing(t *testing.T) {
+	s := opened(t)
+	text := s.Current().Doc.Text
+	s, effects := Update(s, Imported{Name: "huge.yaml", Text: strings.Repeat("k: 1\n", ImportLimit/5+1)})
+	require.Equal(t, text, s.Current().Doc.Text)
+	require.False(t, s.CanUndo())
+	require.Equal(t, "huge.yaml: "+TooLarge, s.ImportRefused)
+	require.Equal(t, []Effect{OpenDialog{ImportDialog}}, effects)
+
+	s, _ = Update(s, Imported{Name: "small.yaml", Text: text})
+	require.Empty(t, s.ImportRefused)
+}
+
+func TestEmptyTextIsNotSimulated(t *testing.T) {
+	s := opened(t)
+	s, effects := Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "200"})
+	asked := simulations(effects)[0]
+	s, effects = Update(s, TextEdited{Text: " \n"})
+	require.Contains(t, effects, Effect(Cancel{A}))
+	require.Empty(t, simulations(effects))
+	s, _ = Update(s, Simulated{Slot: A, ID: asked.ID, Result: sample.Result(1, 6)})
+	require.True(t, s.Current().Stale(), "the late answer belongs to another text")
+}
+
+func TestClearedSelectionStaysCleared(t *testing.T) {
+	s := opened(t)
+	s, _ = Update(s, Deselected{})
+	require.Negative(t, s.Select.Span)
+	s, effects := Update(s, FieldEdited{Path: "model.optim.bucket_cap_mb", Text: "200"})
+	s, _ = Update(s, Simulated{Slot: A, ID: simulations(effects)[0].ID, Result: sample.Result(1, 6)})
+	require.Negative(t, s.Select.Span, "a result selects nothing that the visitor has cleared")
+	s, _ = Update(s, SlotPicked{Slot: B})
+	require.GreaterOrEqual(t, s.Select.Span, int32(0))
+}
+
+func TestLeavingABadLinkTakesItsNoteAway(t *testing.T) {
+	s := opened(t)
+	s, _ = Update(s, LinkRefused{Link: "#x", Reason: "no link"})
+	require.NotEmpty(t, s.Shared.Note)
+	s, _ = Update(s, LinkLeft{})
+	require.Empty(t, s.Shared.Note+s.Shared.Bad)
+}
+
+func TestFocusGoesWithTheTimelinesTable(t *testing.T) {
+	s := opened(t)
+	s, effects := Update(s, SpanTableToggled{Keys: true})
+	require.Equal(t, []Effect{FocusTimeline{Table: true}}, effects)
+	s, effects = Update(s, SpanTableToggled{Keys: true})
+	require.Equal(t, []Effect{FocusTimeline{}}, effects)
+	_, effects = Update(s, SpanTableToggled{})
+	require.Empty(t, effects, "a click leaves the focus where it is")
+}
