@@ -11,6 +11,9 @@ type bannerKey struct {
 	halted       bool
 	note, bad    string
 	remade       string
+	undo         bool   // there is something to undo
+	other        string // the one of A and B that is compared and has errors, while the other is edited
+	empty        bool
 }
 
 func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
@@ -19,7 +22,10 @@ func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
 	if cur.Stopped {
 		k.failure = ""
 	}
-	k.remade = remade(s)
+	k.remade, k.undo, k.empty = remade(s), s.CanUndo(), cur.Doc.Empty() && cur.Read != nil
+	if other := &s.Slots[1-s.Shown]; s.Compare && other.Read != nil && !other.Read.OK() {
+		k.other = string(rune('A' + 1 - s.Shown))
+	}
 	for i := range p.Items {
 		if p.Items[i].Error {
 			k.line = p.Items[i].Line
@@ -29,15 +35,19 @@ func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
 	return c.banner.get(k, func() *Banner {
 		switch {
 		case k.errors > 0:
-			b := &Banner{Kind: "error", Lead: plural(k.errors, "error") + " in the configuration.", Line: k.line, Undo: true}
+			b := &Banner{Kind: "error", Lead: plural(k.errors, "error") + " in the configuration.", Line: k.line, Undo: k.undo}
 			if k.stale {
 				b.Text = "The picture shows the last valid one, from before these edits."
 			}
 			return b
 		case k.failure != "":
-			return &Banner{Kind: "error", Lead: "Not simulated.", Text: k.failure, Undo: true}
+			return &Banner{Kind: "error", Lead: "Not simulated.", Text: k.failure, Undo: k.undo}
+		case k.other != "":
+			return &Banner{Kind: "error", Lead: k.other + " has errors.", Text: "The comparison shows its last valid configuration, if there was one. Show " + k.other + " to mend it."}
+		case k.empty:
+			return &Banner{Kind: "note", Lead: "The configuration is empty.", Text: "Pick a preset, or paste or drop a NeMo configuration.", Undo: k.undo, Stays: true}
 		case k.halted:
-			return &Banner{Kind: "note", Lead: "Cancelled.", Text: "The earlier result stays.", Again: true}
+			return &Banner{Kind: "note", Stays: true, Lead: "Cancelled.", Text: "The earlier result stays.", Again: true}
 		case k.bad != "":
 			return &Banner{Kind: "error", Lead: "The link could not be read.", Text: k.note, Bad: k.bad}
 		case k.note != "":

@@ -80,6 +80,8 @@ func status(k statusKey) *Status {
 	st := &Status{}
 	if k.errors > 0 {
 		st.Error = plural(k.errors, "error")
+	}
+	if k.errors > 0 && k.stale && k.a != nil {
 		st.Left = append(st.Left, "Showing the last valid configuration")
 	}
 	if k.a != nil {
@@ -90,5 +92,14 @@ func status(k statusKey) *Status {
 }
 
 func dialog(k dialogKey) *Dialog {
-	return &Dialog{Kind: k.kind, Link: k.shared.Link, Copied: k.shared.Copied, Length: Count(int64(len(k.shared.Link))), Import: k.read, Model: k.model}
+	d := &Dialog{Kind: k.kind, Link: k.shared.Link, Copied: k.shared.Copied, Length: Count(int64(len(k.shared.Link))), Import: k.read, Failed: k.refused, Model: k.model}
+	if k.read != nil && !k.read.OK() {
+		first := problems(k.read).Items[0]
+		d.Failed = "Imported, but not simulated: "
+		if first.Path != "" {
+			d.Failed += first.Path + ": "
+		}
+		d.Failed += first.Text
+	}
+	return d
 }

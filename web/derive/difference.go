@@ -124,7 +124,7 @@ func outcome(a, b *report.Result) string {
 	case math.Abs(share) < 0.001:
 		return "B differs by " + Difference(d) + " per step: less than 0.1" + thin + "%, too little to matter."
 	case d > 0:
-		return "B takes " + Milliseconds(d) + " more per step (" + signed(share*100, 1) + thin + "%)."
+		return "B takes " + Milliseconds(d) + " more per step (" + growth(float64(a.Figures.StepTime), float64(b.Figures.StepTime)) + ")."
 	}
 	return "B takes " + Milliseconds(-d) + " less per step (" + signed(share*100, 1) + thin + "%)."
 }
@@ -144,6 +144,9 @@ func whyOther(a, b *report.Result) *Inspector {
 	for _, kind := range kinds(fa, fb) {
 		x, y := exposedBy(fa, kind), exposedBy(fb, kind)
 		sum += y - x
+		if max(x, y) < 50_000 { // both would read 0.0
+			continue
+		}
 		in.Rows = append(in.Rows, DifferenceRow{Name: "Exposed, " + kind, A: fixed(float64(x)/1e6, 1), B: fixed(float64(y)/1e6, 1), Delta: signed(float64(y-x)/1e6, 1)})
 	}
 	rest := int64(fb.StepTime-fa.StepTime) - sum

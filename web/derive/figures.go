@@ -1,8 +1,11 @@
 package derive
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"distopt/core/report"
 	"distopt/web/ids"
@@ -24,6 +27,7 @@ type Figure struct {
 	Value        string // the bare number
 	Hot          bool   // exposed communication
 	Open         bool
+	Spoken       string // all of it, for screen readers
 
 	Other  string // B's value, in Compare
 	Change string
@@ -62,7 +66,7 @@ var tiles = []figureOf{
 		return fixed(f.TokensPerGPU, 0), "", "", fixed(f.TokensPerSecond, 0) + " in all"
 	}, func(f *report.Figures) float64 { return f.TokensPerGPU }, false, 1},
 	{ids.MFU, "MFU", func(f *report.Figures) (string, string, string, string) {
-		return fixed(f.MFU*100, 1), "%", "", "of " + f.PeakName
+		return fixed(f.MFU*100, 1), "%", "", "of " + peak(f.PeakName)
 	}, func(f *report.Figures) float64 { return f.MFU }, true, 1},
 	{ids.Exposed, "Exposed communication", func(f *report.Figures) (string, string, string, string) {
 		n, unit := length(int64(f.Exposed))
@@ -86,22 +90,68 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// byKind lists the exposed time of each kind: "grad sync 6.1, param sync 0.0".
+// peak is the name of a peak without the size of the GPU's memory, which it does not depend on.
+func peak(name string) string {
+	words := strings.Fields(name)
+	if n := len(words); n > 2 && words[n-1] == "GB" {
+		words = words[:n-2]
+	}
+	return strings.Join(words, " ")
+}
+
+// byKindWidth is how many characters a tile has for the kinds of exposed communication.
+const byKindWidth = 30
+
+// byKind lists the exposed time of each kind, the longest first: "grad sync 6.1, param sync 0.2".
+// What has no room is summed up.
 func byKind(f *report.Figures) string {
+	kinds := slices.Clone(f.ExposedBy)
+	slices.SortStableFunc(kinds, func(a, b report.ExposedBy) int { return cmp.Compare(b.Time, a.Time) })
 	text := ""
-	for _, e := range f.ExposedBy {
+	for i, e := range kinds {
 		if e.Time < 50_000 { // it would read 0.0
-			continue
+			break
 		}
+		item := kindName(e.Kind) + " " + tenths(int64(e.Time))
 		if text != "" {
-			text += ", "
+			item = ", " + item
 		}
-		text += e.Kind + " " + fixed(float64(e.Time)/1e6, 1)
+		rest := int64(0)
+		for _, later := range kinds[i+1:] {
+			rest += int64(later.Time)
+		}
+		room := byKindWidth
+		if rest >= 50_000 {
+			room -= len(", rest " + tenths(rest))
+		}
+		if text != "" && len(text)+len(item) > room {
+			return text + ", rest " + tenths(rest+int64(e.Time))
+		}
+		text += item
 	}
 	if text == "" {
 		return "nothing is exposed"
 	}
 	return text
+}
+
+// kindName is a kind of communication as the lanes call it.
+func kindName(kind string) string {
+	switch kind {
+	case "tensor parallel":
+		return "TP"
+	case "pipeline":
+		return "P2P"
+	}
+	return kind
+}
+
+// tenths writes milliseconds, with tenths below 100.
+func tenths(ns int64) string {
+	if ns >= 100e6 {
+		return fixed(float64(ns)/1e6, 0)
+	}
+	return fixed(float64(ns)/1e6, 1)
 }
 
 func figures(k figuresKey) *Figures {
@@ -125,12 +175,26 @@ func figures(k figuresKey) *Figures {
 			}
 			f.Change, f.Better = change(t.value(fa), t.value(&k.b.Figures), t.points, t.better)
 		}
+		f.Spoken = spoken(&f)
 		out.Tiles = append(out.Tiles, f)
 		if f.Open {
 			out.Open = formula(t.id, k.a)
 		}
 	}
 	return out
+}
+
+// spoken joins what a tile shows into phrases.
+func spoken(f *Figure) string {
+	text := strings.TrimSpace(f.Label + " " + f.Number + " " + f.Unit)
+	if f.Second != "" {
+		text += ", " + f.Second
+	}
+	if f.Other == "" {
+		return text + ", " + f.Sub
+	}
+	text += ". " + f.Other + ", " + f.Change
+	return text + [...]string{", worse", "", ", better"}[f.Better+1]
 }
 
 // change says how b differs from a: ratios in points, others in percent of a.
@@ -145,12 +209,20 @@ func change(a, b float64, points bool, good int) (text string, better int) {
 	case a == 0:
 		return "new", good
 	default:
-		text = signed((b-a)/a*100, 1) + thin + "%"
+		text = growth(a, b)
 	}
 	if b > a {
 		return text, good
 	}
 	return text, -good
+}
+
+// growth says how b differs from a: in percent, as a factor from ten times on.
+func growth(a, b float64) string {
+	if a > 0 && b >= 10*a {
+		return "×" + thin + fixed(b/a, 0)
+	}
+	return signed((b-a)/a*100, 1) + thin + "%"
 }
 
 // formula writes out how a figure follows from its inputs.

@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"strconv"
 	"strings"
 
 	"distopt/core/importer"
@@ -73,13 +74,19 @@ func form(k formKey) *Form {
 	}
 	if k.broken {
 		f.Broken = "The text is not YAML at the line marked. Mend it in the YAML tab; the form then works again."
+		if k.read.Broken() { // it never was: there are no values to show
+			return f
+		}
 	}
 	preset := state.Base(k.base)
-	errors := map[string]string{}
+	errors, written := map[string]string{}, map[string]string{}
 	for i := range k.read.Diagnostics {
 		d := &k.read.Diagnostics[i]
 		if d.Severity == importer.Error && errors[d.Path] == "" {
 			errors[d.Path] = d.Message
+			if strings.HasPrefix(d.Message, "got ") {
+				written[d.Path] = scalar(k.read.Text, d)
+			}
 		}
 	}
 	derived := k.read.Scenario.Derive()
@@ -92,6 +99,9 @@ func form(k formKey) *Form {
 			}
 			row := formRow(field, k.read, preset)
 			row.Error = errors[field.Path]
+			if text := written[field.Path]; text != "" && row.Control == ControlNumber {
+				row.Value, row.Placeholder = text, ""
+			}
 			if field.Rare && row.Error == "" {
 				group.Rare = append(group.Rare, row)
 				if row.Changed {
@@ -161,6 +171,24 @@ func help(f *scenario.Field) string {
 	return text
 }
 
+// scalar is the value that a problem stands at, as it is written: the best reading of the document
+// has the default in its place.
+func scalar(text string, d *importer.Diagnostic) string {
+	for n := 1; n < d.Line; n++ {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	runes := []rune(line)
+	if d.Col < 1 || d.EndCol < d.Col || d.EndCol > len(runes)+1 {
+		return ""
+	}
+	value := string(runes[d.Col-1 : d.EndCol-1])
+	if plain, err := strconv.Unquote(value); err == nil {
+		return plain
+	}
+	return strings.Trim(value, "'")
+}
+
 // derivedRows adds what follows from the fields of a group.
 func derivedRows(g *FormGroup, id scenario.Group, d *scenario.Derived) {
 	add := func(label string, n int64) {
@@ -179,7 +207,7 @@ func derivedRows(g *FormGroup, id scenario.Group, d *scenario.Derived) {
 		add("Microbatches per step", int64(d.Microbatches))
 	case scenario.GroupParallelism:
 		if d.DP > 0 {
-			g.Note = "DP " + Count(int64(d.DP)) + ", " + Count(int64(d.World)) + " GPUs"
+			g.Note = "DP " + Count(int64(d.DP)) + ", " + Count(int64(d.World)) + " " + noun(d.World, "GPU")
 		}
 	case scenario.GroupOptimizer:
 		if d.BucketSize > 0 {

@@ -55,7 +55,7 @@ func Fixed(x float64, decimals int) string { return fixed(x, decimals) }
 // signed is fixed with a plus sign for what is not negative.
 func signed(x float64, decimals int) string {
 	s := fixed(x, decimals)
-	if strings.HasPrefix(s, minus) {
+	if strings.HasPrefix(s, minus) || strings.Trim(s, "0.") == "" {
 		return s
 	}
 	return "+" + s
@@ -201,7 +201,7 @@ func contains(list, word string) bool {
 // Difference writes a length with its sign.
 func Difference(ns int64) string {
 	n, unit := length(ns)
-	if ns >= 0 {
+	if ns > 0 {
 		n = "+" + n
 	}
 	return n + thin + unit

@@ -52,6 +52,7 @@ type Banner struct {
 	Text  string
 	Line  int    // where to go, 0: nowhere
 	Undo  bool   // offer to undo the edits
+	Stays bool   // a note that can't be dismissed
 	Again bool   // offer to simulate again
 	Bad   string // the text of a link that could not be read
 }
@@ -64,6 +65,7 @@ type Timeline struct {
 	Marked  Marked
 	Current string // for screen readers
 	Table   *Table // instead of the picture
+	Slot    int    // of the table
 	Busy    *Busy
 	Fade    bool
 	Empty   bool
@@ -127,6 +129,7 @@ type Dialog struct {
 	Copied bool
 	Length string
 	Import *state.Reading
+	Failed string // why an import was refused, or can't be simulated
 	Model  string
 }
 
@@ -190,6 +193,7 @@ type (
 		picture *Picture
 		marked  *Marked
 		table   *Table
+		slot    int
 		busy    Busy
 		fade    bool
 		compare bool
@@ -211,12 +215,14 @@ type (
 		a, b   *report.Result
 		errors int
 		shown  int
+		stale  bool
 	}
 	dialogKey struct {
-		kind   state.Dialog
-		shared state.Shared
-		read   *state.Reading
-		model  string
+		kind    state.Dialog
+		shared  state.Shared
+		read    *state.Reading
+		refused string
+		model   string
 	}
 )
 
@@ -235,7 +241,11 @@ func (c *Cache) Page(s *state.State) Page {
 	p.Form = c.form.get(formOf, func() *Form { return form(formOf) })
 	p.Editor = c.editor.get(editorKey{cur.Read}, func() *Editor { return editor(cur.Read) })
 	p.Problems = c.problems.get(cur.Read, func() *Problems { return problems(cur.Read) })
-	fk := figuresKey{a, b, s.Slots[slot].Stale() || cur.Stale() || cur.Result == nil, s.Figure}
+	stale := s.Slots[slot].Stale() || cur.Stale() || cur.Result == nil
+	if s.Compare {
+		stale = stale || s.Slots[state.B].Stale()
+	}
+	fk := figuresKey{a, b, stale, s.Figure}
 	p.Figures = c.figures.get(fk, func() *Figures { return figures(fk) })
 	p.Banner = c.bannerOf(s, p.Problems)
 	p.Timeline = c.timelineOf(s, a, b)
@@ -248,9 +258,9 @@ func (c *Cache) Page(s *state.State) Page {
 	}
 	p.Inspector = c.inspector.get(ik, func() *Inspector { return inspector(ik) })
 	p.Details = c.detailsOf(s, a, b)
-	sk := statusKey{a, b, p.Problems.Errors, s.Shown}
+	sk := statusKey{a, b, p.Problems.Errors, s.Shown, stale}
 	p.Status = c.status.get(sk, func() *Status { return status(sk) })
-	dk := dialogKey{kind: s.Dialog, shared: s.Shared, read: s.Import}
+	dk := dialogKey{kind: s.Dialog, shared: s.Shared, read: s.Import, refused: s.ImportRefused}
 	if cur.Result != nil {
 		dk.model = cur.Result.ModelVersion
 	}
@@ -300,8 +310,11 @@ func (c *Cache) timelineOf(s *state.State, a, b *report.Result) *Timeline {
 	k := timelineKey{picture: picture, marked: mark, busy: busy(s), compare: s.Compare}
 	k.fade = k.busy.Title != ""
 	if s.SpanTable && a != nil {
-		tk := tableKey{listKey: listKey{a, s.Select.Slot, 0}, sort: s.SpanSort, sel: s.Select}
-		k.table = c.spans.get(tk, func() *Table { return operations(a, s.SpanSort, s.Select, s.Shown) })
+		if k.slot = s.Shown; s.Compare {
+			k.slot = state.A
+		}
+		tk := tableKey{listKey: listKey{a, k.slot, 0}, sort: s.SpanSort, sel: s.Select}
+		k.table = c.spans.get(tk, func() *Table { return operations(a, s.SpanSort, s.Select, k.slot) })
 	}
 	return c.timeline.get(k, func() *Timeline { return timeline(k, s.Select) })
 }

@@ -169,7 +169,7 @@ func fill(spec PictureSpec, a, b *tracks) *Picture {
 			tall += 0.5
 		}
 	}
-	spec.extra = max(-12, min(18, int(float64(spec.Room-p.Height)/max(tall, 1))))
+	spec.extra = max(-12, min(60, int(float64(spec.Room-p.Height)/max(tall, 1))))
 	return layout(spec, a, b)
 }
 

@@ -85,4 +85,12 @@ func plural(n int, word string) string {
 	return Count(int64(n)) + " " + word + "s"
 }
 
+// noun is the word for n of something.
+func noun(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
 func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -6,7 +6,7 @@ import (
 )
 
 func timeline(k timelineKey, sel state.Selection) *Timeline {
-	t := &Timeline{Picture: k.picture, Marked: *k.marked, Table: k.table, Fade: k.fade}
+	t := &Timeline{Picture: k.picture, Marked: *k.marked, Table: k.table, Slot: k.slot, Fade: k.fade}
 	if k.busy.Title != "" {
 		card := k.busy
 		t.Busy = &card
@@ -24,11 +24,11 @@ func timeline(k timelineKey, sel state.Selection) *Timeline {
 	}
 	switch {
 	case k.compare:
-		t.Scope = "two steps on one axis"
+		t.Scope = "two steps"
 	case len(r.Stages) > 1:
-		t.Scope = "one step, " + plural(len(r.Stages), "stage")
+		t.Scope = plural(len(r.Stages), "stage")
 	default:
-		t.Scope = "one step, stage 0, " + Count(int64(r.Figures.Spans)) + " operations"
+		t.Scope = "one step"
 	}
 	t.Legend = legend(k.picture)
 	if own := k.picture.Results[sel.Slot]; own != nil && sel.Span >= 0 && int(sel.Span) < own.Spans.Len() {
@@ -61,7 +61,7 @@ func legend(p *Picture) (items []LegendItem) {
 		}
 	}
 	if used[ClassExposedBubble] {
-		items = append(items, LegendItem{"bubbled", "exposed in a bubble"})
+		items = append(items, LegendItem{"bubbled", "in a bubble"})
 	}
 	return items
 }
