@@ -5,42 +5,44 @@ package ids
 
 // Ids of elements of the page.
 const (
-	Preset      = "preset"      // <select> of presets; values are preset slugs
-	SideA       = "side-a"      // button: show and edit A
-	SideB       = "side-b"      // button: show and edit B
-	Compare     = "compare"     // button: A and B on one axis
-	Share       = "share"       // button: writes the link to the address and the clipboard
-	ShareLink   = "share-link"  // text field with the link, once shared
-	Export      = "export"      // button
-	Theme       = "theme"       // button
-	Help        = "help"        // button: opens HelpDialog
-	HelpDialog  = "help-dialog" // holds the link to THIRD_PARTY_NOTICES.txt
-	Undo        = "undo"        // button
-	Redo        = "redo"        // button
-	TabForm     = "tab-form"    // button: configuration as a form
-	TabYAML     = "tab-yaml"    // button: configuration as text
-	Editor      = "editor"      // <yaml-editor>
-	Problems    = "problems"    // list of problems; one child with AttrProblem per problem
-	Import      = "import"      // button
-	Figures     = "figures"     // the key figures
-	Timeline    = "timeline"    // the focusable plot; its canvas is TimelineCanvas
-	Canvas      = "timeline-canvas"
-	Inspector   = "inspector"
-	Status      = "status"
-	TabBuckets  = "tab-buckets"
-	TabDiff     = "tab-differences"
-	TabFour     = "tab-versions" // the four framework versions
-	TabColls    = "tab-collectives"
-	CollTable   = "collective-table"
-	Buckets     = "buckets"        // the bucket picture
-	BucketTable = "bucket-table"   // the same as a table
-	DiffTable   = "diff-table"     // table of differences of Compare
-	FourTable   = "four-table"     // the two changes taken apart: four combinations
-	Busy        = "busy"           // card shown while a simulation runs for longer than 100 ms
-	Cancel      = "cancel"         // its button
-	WorkerStop  = "worker-stopped" // card: the simulator stopped
-	Restart     = "restart"        // its button
-	Live        = "live"           // polite live region
+	Preset     = "preset"      // <select> of presets; values are preset slugs
+	SideA      = "side-a"      // button: show and edit A
+	SideB      = "side-b"      // button: show and edit B
+	Compare    = "compare"     // button: A and B on one axis
+	Share      = "share"       // button: writes the link to the address and the clipboard
+	ShareLink  = "share-link"  // text field with the link, once shared
+	Export     = "export"      // button
+	Theme      = "theme"       // button
+	Help       = "help"        // button: opens HelpDialog
+	HelpDialog = "help-dialog" // holds the link to THIRD_PARTY_NOTICES.txt
+	Undo       = "undo"        // button
+	Redo       = "redo"        // button
+	TabForm    = "tab-form"    // button: configuration as a form
+	TabYAML    = "tab-yaml"    // button: configuration as text
+	Editor     = "editor"      // <yaml-editor>
+	Problems   = "problems"    // list of problems; one child with AttrProblem per problem
+	Import     = "import"      // button
+	Figures    = "figures"     // the key figures
+	Timeline   = "timeline"    // the focusable plot; its canvas is TimelineCanvas
+	Canvas     = "timeline-canvas"
+	Inspector  = "inspector"
+
+	TimelineTable = "timeline-as-table" // the focusable frame of the timeline's table
+	Status        = "status"
+	TabBuckets    = "tab-buckets"
+	TabDiff       = "tab-differences"
+	TabFour       = "tab-versions" // the four framework versions
+	TabColls      = "tab-collectives"
+	CollTable     = "collective-table"
+	Buckets       = "buckets"        // the bucket picture
+	BucketTable   = "bucket-table"   // the same as a table
+	DiffTable     = "diff-table"     // table of differences of Compare
+	FourTable     = "four-table"     // the two changes taken apart: four combinations
+	Busy          = "busy"           // card shown while a simulation runs for longer than 100 ms
+	Cancel        = "cancel"         // its button
+	WorkerStop    = "worker-stopped" // card: the simulator stopped
+	Restart       = "restart"        // its button
+	Live          = "live"           // polite live region
 )
 
 // Ids of the key figures; the element's data-value holds the bare number (ns, fraction, bytes or

@@ -95,6 +95,7 @@ func (d *Dialogs) imports() app.UI {
 			app.Elem("label").Class("btn small").Attr("for", "import-file").Text("Pick a file"),
 			app.ElemSelfClosing("input").ID("import-file").Attr("type", "file").Class("sr").Attr("accept", ".yaml,.yml,.json,.txt").OnChange(d.onFile),
 		),
+		app.Elem("p").ID("import-failed").Class("failed").Role("alert").Hidden(d.VM.Failed == "").Text(d.VM.Failed),
 		d.imported(),
 	)
 }

@@ -56,7 +56,7 @@ func (f *Field) control() app.UI {
 	}
 	return app.Elem("span").Class("box").Body(
 		app.ElemSelfClosing("input").ID(r.ID).Attr("type", "text").Attr("inputmode", "decimal").Attr("autocomplete", "off").Attr("spellcheck", "false").
-			Aria("describedby", r.ID+"-error").Aria("invalid", boolText(r.Error != "")).Attr("placeholder", r.Placeholder).
+			Aria("describedby", r.ID+"-error").Aria("invalid", boolText(r.Error != "")).Attr("placeholder", r.Placeholder).Title(r.Placeholder).
 			DataSet("field", r.Path).OnInput(f.onInput).OnBlur(f.onBlur).OnKeyDown(f.onKey),
 		app.Elem("span").Class("unit").Hidden(r.Value == "").Text(r.Unit),
 	)
@@ -87,17 +87,24 @@ func (f *Field) write(force bool) {
 			return
 		}
 		focused := document.Get("activeElement").Equal(el)
-		if !force && focused && (f.Row.Error != "" || same(typed, f.Row.Value)) {
+		if !force && focused && same(typed, f.Row.Value) {
 			return // what is typed stays as typed
 		}
 		el.Set("value", f.Row.Value)
 	}
 }
 
+// plain takes the separators of thousands out.
+var plain = strings.NewReplacer("_", "", ",", "")
+
 // same reports whether two texts are the same number, written differently.
 func same(a, b string) bool {
-	x, errX := strconv.ParseFloat(strings.ReplaceAll(a, "_", ""), 64)
-	y, errY := strconv.ParseFloat(strings.ReplaceAll(b, "_", ""), 64)
+	a, b = plain.Replace(strings.TrimSpace(a)), plain.Replace(b)
+	if a == b {
+		return true
+	}
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
 	return errX == nil && errY == nil && x == y
 }
 

@@ -33,7 +33,7 @@ func (f *Figures) tile(t *derive.Figure) app.UI {
 		sub = []app.UI{app.Text(t.Other + " "), app.Elem("span").Class(class("delta", better(t.Better))).Text(t.Change), hidden(betterWord(t.Better))}
 	}
 	return app.Elem("button").ID(t.ID).Attr("type", "button").Class(class("kpi", when(t.Hot, "hot"), when(t.Open, "open"))).
-		Aria("expanded", boolText(t.Open)).Title("How this figure comes about").DataSet("value", t.Value).DataSet("id", t.ID).OnClick(f.onOpen).Body(
+		Aria("expanded", boolText(t.Open)).Aria("label", t.Spoken).Title("How this figure comes about").DataSet("value", t.Value).DataSet("id", t.ID).OnClick(f.onOpen).Body(
 		app.Elem("span").Class("lab").Text(t.Label),
 		app.Elem("span").Class("val").Body(app.Text(t.Number), app.Elem("small").Text(t.Unit), app.Elem("span").Class("second").Text(t.Second)),
 		app.Elem("span").Class("sub").Body(sub...),

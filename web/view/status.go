@@ -41,7 +41,7 @@ func (b *Banner) Render() app.UI {
 		app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Line == 0).DataSet("line", vm.Line).OnClick(b.onGo).Text("Go to line "+derive.Plain(vm.Line)),
 		app.Elem("button").Attr("type", "button").Class("link").Hidden(!vm.Undo).OnClick(b.onUndo).Text("Undo"),
 		app.Elem("button").Attr("type", "button").Class("link").Hidden(!vm.Again).OnClick(b.onAgain).Text("Simulate again"),
-		app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Kind != "note" && vm.Bad == "" || vm.Again).OnClick(b.onDismiss).Text("Dismiss"),
+		app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Kind != "note" && vm.Bad == "" || vm.Stays).OnClick(b.onDismiss).Text("Dismiss"),
 	)
 }
 

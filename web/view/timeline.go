@@ -28,7 +28,7 @@ func (t *Timeline) Render() app.UI {
 	}
 	return app.Elem("section").Class("tl").Aria("label", "Timeline").Body(
 		app.Elem("div").Class("bar").Body(
-			app.Elem("h2").Text("Timeline"), app.Elem("span").Class("dim scope").Text(vm.Scope),
+			app.Elem("div").Class("titles").Body(app.Elem("h2").Text("Timeline"), app.Elem("span").Class("dim scope").Text(vm.Scope)),
 			app.Elem("span").Class("legend").Body(legend...),
 			app.Elem("span").Class("sep"),
 			app.Elem("button").Attr("type", "button").Class("link").Hidden(vm.Table == nil).OnClick(t.onCSV).Text("CSV"),
@@ -106,7 +106,8 @@ func (t *Timeline) table() app.UI {
 	if t.VM.Table == nil {
 		return nil
 	}
-	return app.Elem("div").Class("tl-table").Body(&Table{Mail: t.Mail, VM: t.VM.Table, ID: "operation-table", Of: "spans"})
+	return app.Elem("div").ID(ids.TimelineTable).Class("tl-table").TabIndex(0).Role("region").Aria("label", "Operations of the step. Press T for the picture.").Body(
+		&Table{Mail: t.Mail, VM: t.VM.Table, ID: "operation-table", Of: "spans", Slot: t.VM.Slot})
 }
 
 // OnMount binds the control to the elements.
@@ -154,7 +155,7 @@ func (t *Timeline) onKey(key string, shift bool) bool {
 		t.Mail.Post(state.Deselected{})
 		return false // the page may have more to close
 	case "t", "T":
-		t.Mail.Post(state.SpanTableToggled{})
+		t.Mail.Post(state.SpanTableToggled{Keys: true})
 	default:
 		return false
 	}

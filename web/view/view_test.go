@@ -93,5 +93,7 @@ func TestNumbersTypedDifferentlyAreTheSame(t *testing.T) {
 	require.True(t, same("1.", "1"))
 	require.True(t, same("50_304", "50304"))
 	require.False(t, same("16", "1"))
-	require.False(t, same("x", "x"))
+	require.True(t, same("1,000", "1000"))
+	require.True(t, same(" x ", "x"), "what is typed stays as typed")
+	require.False(t, same("x", "y"))
 }
