@@ -89,7 +89,7 @@ func List(d *Display, l *derive.BucketList, selected int32, w, h, scroll float64
 		if on {
 			color = Text
 		}
-		d.label(w-10, y+BucketRowHeight/2, row.Utilisation, color, font, AlignRight)
+		d.label(w-10, y+BucketRowHeight/2, row.Utilisation, color, FontLabel, AlignRight)
 	}
 	bottom := min(listHead+float64(len(l.Rows)*BucketRowHeight)-scroll, listHead+h)
 	if n := l.Ranks; n > 1 && n <= 64 {

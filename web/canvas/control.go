@@ -42,7 +42,14 @@ type Control struct {
 	pinch map[int][2]float64
 	drag  dragState
 	at    [2]float64 // last pointer position over the lanes, −1: outside
+
+	hoverFunc  app.Func
+	hoverTimer app.Value // until the card of what is under the pointer shows
 }
+
+// hoverDelay is how long the pointer must rest before the card shows, ms. While a card is shown it
+// follows at once.
+const hoverDelay = 80
 
 type dragState struct {
 	on      bool
@@ -72,6 +79,13 @@ func (c *Control) Attach(plot, lanes, overview, scroller, hover app.Value) {
 	c.restFunc = app.FuncOf(func(app.Value, []app.Value) any {
 		c.restTimer = nil
 		c.Events.Moved(c.view.T0, c.view.T1)
+		return nil
+	})
+	c.hoverFunc = app.FuncOf(func(app.Value, []app.Value) any {
+		c.hoverTimer = nil
+		if c.at[0] >= 0 && !c.drag.on {
+			c.onHover(c.at[0], c.at[1])
+		}
 		return nil
 	})
 	c.listen(lanes, "wheel", c.onWheel)

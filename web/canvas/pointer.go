@@ -50,7 +50,14 @@ func (c *Control) onMove(e app.Value) {
 		return
 	}
 	if !c.drag.on {
-		c.onHover(x, y)
+		if !c.hover.Get("hidden").Bool() {
+			c.onHover(x, y)
+			return
+		}
+		if c.hoverTimer != nil {
+			app.Window().Call("clearTimeout", c.hoverTimer)
+		}
+		c.hoverTimer = app.Window().Call("setTimeout", c.hoverFunc, hoverDelay)
 		return
 	}
 	if !c.drag.moved && math.Abs(x-c.drag.x) < 4 {
