@@ -108,15 +108,14 @@ func openDialog(which state.Dialog) {
 }
 
 func (r *root) readFile(file app.Value) {
-	const most = 8 << 20
 	name := file.Get("name").String()
-	if file.Get("size").Int() > most {
-		r.send(state.LinkRefused{Link: name, Reason: "The file is larger than 8 MiB."})
+	if file.Get("size").Int() > state.ImportLimit {
+		r.send(state.FileRefused{Name: name, Reason: state.TooLarge})
 		return
 	}
 	settle(file.Call("text"), func(text app.Value) {
 		r.send(state.Imported{Name: name, Text: text.String()})
 	}, func() {
-		r.send(state.LinkRefused{Link: name, Reason: "The file could not be read."})
+		r.send(state.FileRefused{Name: name, Reason: "The file could not be read."})
 	})
 }

@@ -54,6 +54,12 @@ func (r *root) run(e state.Effect) {
 		openDialog(e.Dialog)
 	case state.ReadFile:
 		r.readFile(e.File.(app.Value))
+	case state.FocusTimeline:
+		id := ids.Timeline
+		if e.Table {
+			id = ids.TimelineTable
+		}
+		soon(func() bool { return focusFirst(id) })
 	case state.Drawn:
 		frames(2, func() {
 			root := app.Window().Get("document").Get("documentElement")
@@ -70,7 +76,9 @@ var storageKeys = [2]string{ids.StorageA, ids.StorageB}
 func (r *root) client(slot int) *worker.Client {
 	if r.clients[slot] == nil {
 		c := worker.New()
-		c.OnProgress = func(done float64) { r.send(state.Progressed{Slot: slot, Done: done}) }
+		if slot < 2 {
+			c.OnProgress = func(done float64) { r.send(state.Progressed{Slot: slot, Done: done}) }
+		}
 		c.OnStopped = func(reason, report string) {
 			if slot < 2 {
 				r.send(state.WorkerStopped{Slot: slot, Text: reason, Report: report})

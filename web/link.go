@@ -159,12 +159,12 @@ func (r *root) share() {
 // opening needs no link, and a text that is too long for one has none.
 func (r *root) writeAddress() {
 	s := &r.state
+	r.addresses++
+	mine := r.addresses
 	if s.Slots[0].Doc.Text == r.opening[0] && s.Slots[1].Doc.Text == r.opening[1] {
 		r.replace("")
 		return
 	}
-	r.addresses++
-	mine := r.addresses
 	after(400, func() {
 		if mine != r.addresses {
 			return
@@ -189,6 +189,7 @@ func (r *root) replace(hash string) {
 func (r *root) openHash() {
 	hash := address("hash")
 	if hash == "" || hash == "#" {
+		r.send(state.LinkLeft{})
 		return
 	}
 	docs, link, err := read(hash, [2]state.Document{r.state.Slots[0].Doc, r.state.Slots[1].Doc})

@@ -50,7 +50,7 @@ func typing(target app.Value) bool {
 }
 
 // regions are what F6 moves between.
-var regions = [...]string{ids.Preset, ids.TabForm, ids.StepTime, ids.Timeline, ids.Inspector, "pane"}
+var regions = [...]string{ids.Preset, ids.TabForm, ids.StepTime, ids.Timeline, ids.TimelineTable, ids.Inspector, "pane"}
 
 func (r *root) onKey(e app.Value) {
 	target := e.Get("target")
@@ -83,7 +83,7 @@ func (r *root) onKey(e app.Value) {
 		r.nextRegion(target, shift)
 		return
 	case "Escape":
-		r.escape()
+		r.escape(typing(target))
 		return
 	}
 	if typing(target) || e.Get("altKey").Bool() || e.Get("defaultPrevented").Bool() || r.state.Dialog != state.NoDialog {
@@ -93,10 +93,13 @@ func (r *root) onKey(e app.Value) {
 		r.going = false
 		switch key {
 		case "t":
-			focus(ids.Timeline)
+			focusFirst(ids.Timeline, ids.TimelineTable)
 		case "b":
+			if r.state.Table {
+				r.send(state.TableToggled{})
+			}
 			r.send(state.DetailPicked{Tab: state.Buckets})
-			frames(2, func() { focus(ids.Buckets) })
+			soon(func() bool { return focusFirst(ids.Buckets) })
 		case "c":
 			focus(ids.TabForm)
 		}
@@ -112,8 +115,10 @@ func (r *root) onKey(e app.Value) {
 	case "g":
 		r.going = true
 	case "t":
-		if pane := element("pane"); pane.Truthy() && pane.Call("contains", target).Bool() {
+		if within("pane", target) {
 			done(state.TableToggled{})
+		} else if within(ids.TimelineTable, target) {
+			done(state.SpanTableToggled{Keys: true})
 		}
 	case "1", "2", "3", "4":
 		tabs := []state.DetailTab{state.Buckets, state.Collectives, state.FourVersions}
@@ -127,7 +132,7 @@ func (r *root) onKey(e app.Value) {
 }
 
 // escape closes what lies on top, else cancels, else clears.
-func (r *root) escape() {
+func (r *root) escape(typed bool) {
 	switch s := &r.state; {
 	case s.Dialog != state.NoDialog:
 		// the browser closes it and tells
@@ -137,6 +142,8 @@ func (r *root) escape() {
 		r.send(state.SheetPicked{Sheet: state.ResultSheet})
 	case s.Slots[0].Request != 0 || s.Slots[1].Request != 0:
 		r.send(state.Halt{})
+	case !typed && s.Select != state.NoSelection:
+		r.send(state.Deselected{})
 	}
 }
 
@@ -144,6 +151,35 @@ func focus(id string) {
 	if el := element(id); el.Truthy() {
 		el.Call("focus")
 	}
+}
+
+// focusFirst focuses the first of the elements that is shown, and reports whether there is one.
+func focusFirst(all ...string) bool {
+	for _, id := range all {
+		if el := element(id); el.Truthy() && !el.Get("offsetParent").IsNull() {
+			el.Call("focus")
+			return true
+		}
+	}
+	return false
+}
+
+// soon tries f with each frame until it succeeds: what it needs is placed with the next update.
+func soon(f func() bool) {
+	left := 60
+	var try func()
+	try = func() {
+		if left--; !f() && left > 0 {
+			frames(1, try)
+		}
+	}
+	frames(1, try)
+}
+
+// within reports whether an element lies in the one with an id.
+func within(id string, target app.Value) bool {
+	el := element(id)
+	return el.Truthy() && el.Call("contains", target).Bool()
 }
 
 func (r *root) nextRegion(target app.Value, back bool) {
