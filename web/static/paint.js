@@ -10,6 +10,7 @@
   function palette(names) {
     const el = probe(), cell = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
     hatches.clear();
+    el.style.setProperty("forced-color-adjust", "none"); // else forced colours make them all alike
     const out = new Uint8Array(names.length * 4);
     colours = names.map((name, i) => {
       el.style.color = `var(--${name})`;
