@@ -17,6 +17,23 @@
     history.replaceState(null, "", location.pathname + location.search);
   }
 
+  // Where the visitor forbids storage, asking for it throws, which would end the program: it gets one
+  // that forgets.
+  for (const name of ["localStorage", "sessionStorage"]) {
+    try { globalThis[name].length; } catch {
+      const kept = new Map();
+      const storage = Object.create({
+        get length() { return kept.size; },
+        getItem: (key) => kept.get(key) ?? null,
+        setItem: (key, value) => { kept.set(key, String(value)); },
+        removeItem: (key) => { kept.delete(key); },
+        key: (n) => [...kept.keys()][n] ?? null,
+        clear: () => kept.clear(),
+      });
+      Object.defineProperty(globalThis, name, { value: storage, configurable: true });
+    }
+  }
+
   // --- the message shown when nothing else can be ---
 
   const stored = (key) => { try { return localStorage.getItem(key) || ""; } catch { return ""; } };
