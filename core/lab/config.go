@@ -57,7 +57,7 @@ type Variant struct {
 // FP8 is the word for E4M3 parameters beside the formats' own names.
 const FP8 = "fp8"
 
-// Variants returns all ready-made variants. The last three show how a choice fails.
+// Variants returns all ready-made variants. The last two show how a choice fails.
 func Variants() []Variant {
 	return []Variant{
 		{ID: "fp32", Name: "FP32", Params: "fp32", State: "fp32", GradSync: "fp32"},

@@ -119,7 +119,7 @@ func share(n, of int) float64 {
 	return float64(n) / float64(of)
 }
 
-// holds returns a reason if x is not all finite: its first bad element.
+// firstBad finds the first element that is not finite.
 func firstBad(x []float32) (int, bool) {
 	for i, v := range x {
 		if !finite(v) {
