@@ -129,8 +129,15 @@ func byKind(f *report.Figures) string {
 		}
 		text += item
 	}
-	if text == "" {
+	switch {
+	case text != "":
+		return text
+	case f.Exposed == 0 || len(kinds) == 0:
 		return "nothing is exposed"
+	}
+	text = kindName(kinds[0].Kind) + " " + Milliseconds(int64(kinds[0].Time)) // so little that tenths read 0.0
+	if rest := f.Exposed - kinds[0].Time; rest > 0 {
+		text += ", rest " + Milliseconds(int64(rest))
 	}
 	return text
 }

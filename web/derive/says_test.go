@@ -30,6 +30,8 @@ func TestExposedKindsFitTheirTile(t *testing.T) {
 	require.Equal(t, "TP 3,857, P2P 930, rest 306", of(
 		report.ExposedBy{Kind: "grad sync", Time: 164.4e6}, report.ExposedBy{Kind: "param sync", Time: 132.9e6}, report.ExposedBy{Kind: "embedding", Time: 8.5e6},
 		report.ExposedBy{Kind: "tensor parallel", Time: 3856.8e6}, report.ExposedBy{Kind: "pipeline", Time: 930e6}))
+	little := &report.Figures{Exposed: 146_168, ExposedBy: []report.ExposedBy{{Kind: "amax", Time: 40_000}, {Kind: "grad sync", Time: 44_600}}}
+	require.Equal(t, "grad sync 44.6\u202fµs, rest 0.1\u202fms", byKind(little), "what is exposed is not called nothing")
 	var all []report.ExposedBy
 	for _, kind := range [...]string{"grad sync", "param sync", "amax", "norm", "embedding", "tensor parallel", "pipeline"} {
 		all = append(all, report.ExposedBy{Kind: kind, Time: 12_345e6})
