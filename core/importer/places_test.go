@@ -126,7 +126,7 @@ func document(rng *rand.Rand) (text, nl string, values int) {
 // before them; and no value is missing among the keys.
 func TestPlaces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 22))
-	for range 800 {
+	for range 300 {
 		text, nl, values := document(rng)
 		lines := strings.Split(strings.TrimPrefix(text, byteOrderMark), nl)
 		at := func(line, col, end int) string {
@@ -158,7 +158,7 @@ func TestPlaces(t *testing.T) {
 // breaks stay.
 func TestSetFieldAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
-	for range 800 {
+	for range 300 {
 		text, nl, _ := document(rng)
 		f := &scenario.Fields[rng.IntN(len(scenario.Fields))]
 		out, err := SetField(text, f.Path, "2")
