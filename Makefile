@@ -29,6 +29,7 @@ test: need lint test-native test-wasm determinism site check-site e2e ## run eve
 
 need:
 	@.ci/need chromium node
+	@.ci/need --wish firefox
 
 lint: ## check form: gofmt, vet, staticcheck, licences
 	@unformatted=$$(gofmt -l core e2e wasm web); [ -z "$$unformatted" ] || { echo "not formatted: $$unformatted" >&2; exit 1; }
