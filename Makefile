@@ -40,7 +40,7 @@ lint: ## check form: gofmt, vet, staticcheck, licences
 	@.ci/editor --check
 
 test-native:
-	go test ./...
+	go test $$(go list ./... | grep -v /e2e$$)
 
 test-wasm: need
 	$(WASM) go test -exec '$(NODE_EXEC)' $$(go list ./core/... ./wasm/bridge/ | grep -v /core/cmd/)
