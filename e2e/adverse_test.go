@@ -107,6 +107,15 @@ func TestUndoRewritesAFieldWithAnError(t *testing.T) {
 	require.Zero(t, v.errors())
 }
 
+func TestLegendIsWhole(t *testing.T) {
+	v := open(t, "")
+	v.after(func() {
+		v.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void (p => { p.value = "gpt3-175b-fp8"; p.dispatchEvent(new Event("change", { bubbles: true })); })(document.getElementById(%q))`, ids.Preset)))
+	})
+	v.wait(`document.querySelector(".tl .legend").innerText.includes("in a bubble")`)
+	require.True(t, get[bool](v, `(l => l.lastElementChild.offsetTop === l.firstElementChild.offsetTop)(document.querySelector(".tl .legend"))`), "the last colour stands in the line that is shown")
+}
+
 // cut lists the texts that have less room than they need.
 const cut = `[...document.querySelectorAll(".kpi > span, h2, .scope, .titles, dd, th, td, .tabs [role=tab], .btn, .frow label, output")]
 	.filter(e => e.offsetParent && e.offsetTop - e.parentElement.offsetTop < 20 && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible")
@@ -122,6 +131,20 @@ func TestNothingIsCutOff(t *testing.T) {
 			require.True(t, get[bool](v, fmt.Sprintf(`(e => { e.scrollIntoView(); const r = e.getBoundingClientRect(); return r.width > 0 && r.right <= innerWidth + 1 && r.top < innerHeight; })(document.getElementById(%q))`, id)),
 				"%s can be reached at %d × %d", id, size[0], size[1])
 		}
+	}
+}
+
+func TestComparedTablesKeepApart(t *testing.T) {
+	v := open(t, "")
+	v.click(ids.Compare)
+	v.wait(`document.querySelector(".moved")`)
+	for _, width := range []int64{390, 720, 1440} {
+		v.do(chromedp.EmulateViewport(width, 844), chromedp.Sleep(300*time.Millisecond))
+		require.False(t, get[bool](v, fmt.Sprintf(`(() => {
+			const a = document.getElementById(%q).getBoundingClientRect(), b = document.querySelector(".moved").getBoundingClientRect();
+			return a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+		})()`, ids.DiffTable)), "at %d px", width)
+		require.True(t, get[bool](v, fmt.Sprintf(`document.getElementById(%q).getBoundingClientRect().right <= innerWidth`, ids.DiffTable)), "at %d px", width)
 	}
 }
 

@@ -230,6 +230,27 @@ func TestWorkerDies(t *testing.T) {
 	require.NotEqual(t, step, v.figure(ids.StepTime), "the request that was lost is answered")
 }
 
+// endless makes every worker keep the requests that it gets while endless is set.
+const endless = `{ const Real = Worker; globalThis.Worker = class extends Real {
+	postMessage(message, ...rest) { if (!message.request || !globalThis.endless) super.postMessage(message, ...rest); }
+} }`
+
+func TestCancel(t *testing.T) {
+	v := open(t, "", endless)
+	step := v.figure(ids.StepTime)
+	v.do(chromedp.Evaluate[chromedp.Void](`void (globalThis.endless = true)`))
+	v.fill(cap400, "200")
+	v.do(chromedp.WaitVisible(chromedp.ID(ids.Busy)))
+	v.click(ids.Cancel)
+	v.do(chromedp.WaitNotVisible(chromedp.ID(ids.Busy)))
+	require.Equal(t, step, v.figure(ids.StepTime), "the earlier result stays")
+	require.Contains(t, v.document(), "bucket_cap_mb: 200")
+
+	v.do(chromedp.Evaluate[chromedp.Void](`void (globalThis.endless = false)`))
+	v.after(func() { v.fill(cap400, "100") })
+	require.NotEqual(t, step, v.figure(ids.StepTime))
+}
+
 func TestTextSurvivesTheProgram(t *testing.T) {
 	v := open(t, "")
 	v.after(func() { v.field(cap400, "200") })
