@@ -194,3 +194,15 @@ func BenchmarkRasterMillion(b *testing.B) {
 		r.Row(dst, []*derive.Strip{s}, 0, 3e6, &colours, 0)
 	}
 }
+
+func TestRulerLabelsKeepApart(t *testing.T) {
+	for _, span := range []float64{200, 5e3, 1e5, 1e6, 1e9, 6e10} {
+		for _, from := range []float64{0, 80_730_700, 62_000_000_000} {
+			v := View{T0: from, T1: from + span, W: 750}
+			step := RulerStep(span, v.W)
+			apart := float64(labelEvery(&v, step)) * step / span * v.W
+			require.Greater(t, apart, narrow(RulerLabel(v.T1, step), FontLabel)+6, "%g ns at %g", span, from)
+			require.Less(t, apart, 4*narrow(RulerLabel(v.T1, step), FontLabel)+200)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (c *Control) onDown(e app.Value) {
 	c.lanes.Call("setPointerCapture", id)
 	c.drag = dragState{on: true, x: x, y: y, t0: c.view.T0, t1: c.view.T1, pointer: id}
 	c.showHover(false)
-	c.plot.Call("focus", map[string]any{"preventScroll": true})
+	c.plot.Call("focus", map[string]any{"preventScroll": true, "focusVisible": false})
 }
 
 func (c *Control) onMove(e app.Value) {

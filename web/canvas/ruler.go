@@ -150,16 +150,27 @@ func (o *Overview) exposed(d *Display, s *derive.Strip, v *View, y, h float64) {
 func (o *Overview) ruler(d *Display, v *View) {
 	step := RulerStep(v.T1-v.T0, v.W)
 	bottom := float64(MinimapHeight + RulerHeight)
+	every := labelEvery(v, step)
 	d.clip(0, MinimapHeight, v.W, RulerHeight)
 	for t := math.Ceil(v.T0/step) * step; t <= v.T1; t += step {
 		x := math.Round(v.X(t))
 		d.rect(x, bottom-6, 1, 6, Line2)
-		if x+30 < v.W {
+		if x+30 < v.W && int64(math.Round(t/step))%every == 0 {
 			d.label(x+4, MinimapHeight+RulerHeight/2, RulerLabel(t, step), Text3, FontLabel, AlignLeft)
 		}
 	}
 	d.rect(0, bottom-1, v.W, 1, Line)
 	d.unclip()
+}
+
+// labelWidth is what a character of a label takes at most, px.
+const labelWidth = 7
+
+// labelEvery is which of the ruler's lines have a label, so that labels keep apart: the deeper the
+// zoom, the longer they are.
+func labelEvery(v *View, step float64) int64 {
+	widest := float64(len(RulerLabel(v.T1, step))*labelWidth + 12)
+	return int64(max(math.Ceil(widest/(step/(v.T1-v.T0)*v.W)), 1))
 }
 
 func rowOf(p *derive.Picture, like *derive.Row, kind derive.RowKind) *derive.Row {
