@@ -20,14 +20,14 @@ func (s *shared) id(step int, backward bool, micro, edge int) sched.MessageID {
 	if backward {
 		n += micros
 	}
-	n = n*s.edges + edge
 	if step < s.steps {
-		return sched.MessageID(n)
+		return sched.MessageID(edge*s.perEdge + n)
 	}
-	id, ok := s.late[int64(n)]
+	key := int64(n)*int64(s.edges) + int64(edge)
+	id, ok := s.late[key]
 	if !ok {
 		id = s.newMessage(s.messageWork)
-		s.late[int64(n)] = id
+		s.late[key] = id
 	}
 	return id
 }

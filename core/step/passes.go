@@ -44,19 +44,15 @@ func (r *recorder) wholePass(c int) {
 		runs, kind = r.backward[c], Backward
 	}
 	r.compute(runs[0])
-	p := &r.rec.Program
-	deps, parts, buckets := int32(len(p.Deps)), int32(len(p.Parts)), int32(len(r.rec.BucketIDs))
 	main := &r.streams[mainStream]
-	for _, o := range runs[1:] {
-		p.Tasks = append(p.Tasks, sched.Task{
-			Stream: main.id, Comm: sched.None, Deps: [2]int32{deps, deps}, Messages: [2]int32{parts, parts},
-		})
-		r.rec.Labels = append(r.rec.Labels, Label{
-			Kind: kind, Chunk: r.chunk, Stage: int16(r.device), Layer: o.layer, Step: r.step, Micro: r.micro,
-			Work: o.work, Buckets: [2]int32{buckets, buckets}, Module: [2]int16{int16(o.first), int16(o.last)},
-		})
+	for i := range runs[1:] {
+		o := &runs[1+i]
+		task, l := r.appendTask()
+		task.Stream = main.id
+		l.Kind, l.Chunk, l.Layer, l.Micro, l.Work = kind, r.chunk, o.layer, r.micro, o.work
+		l.Module = [2]int16{int16(o.first), int16(o.last)}
 	}
-	t := sched.TaskID(len(p.Tasks) - 1)
+	t := sched.TaskID(len(r.rec.Program.Tasks) - 1)
 	main.tail, main.knows[mainStream] = t, t
 }
 

@@ -110,15 +110,9 @@ func (r *recorder) emit(s int, kind Kind, work WorkID, comm sched.CommID) sched.
 			p.Deps = append(p.Deps, d)
 		}
 	}
-	parts := int32(len(p.Parts))
-	p.Tasks = append(p.Tasks, sched.Task{
-		Stream: st.id, Comm: comm, Deps: [2]int32{from, int32(len(p.Deps))}, Messages: [2]int32{parts, parts},
-	})
-	b := int32(len(r.rec.BucketIDs))
-	r.rec.Labels = append(r.rec.Labels, Label{
-		Kind: kind, Chunk: r.chunk, Stage: int16(r.device), Layer: -1, Step: r.step, Micro: r.micro,
-		Work: work, Buckets: [2]int32{b, b},
-	})
+	task, label := r.appendTask()
+	task.Stream, task.Comm, task.Deps[0] = st.id, comm, from
+	label.Kind, label.Chunk, label.Micro, label.Work = kind, r.chunk, r.micro, work
 	st.tail, st.knows[s] = t, t
 	return t
 }
@@ -131,16 +125,27 @@ func (r *recorder) host(dep sched.TaskID) {
 	if dep != sched.None {
 		p.Deps = append(p.Deps, dep)
 	}
-	parts := int32(len(p.Parts))
-	p.Tasks = append(p.Tasks, sched.Task{
-		Stream: sched.StreamID(r.device), Comm: sched.None, Drain: dep == sched.None,
-		Deps: [2]int32{from, int32(len(p.Deps))}, Messages: [2]int32{parts, parts},
-	})
-	b := int32(len(r.rec.BucketIDs))
-	r.rec.Labels = append(r.rec.Labels, Label{
-		Kind: HostSync, Chunk: -1, Stage: int16(r.device), Layer: -1, Step: r.step, Micro: -1,
-		Work: r.syncWork, Buckets: [2]int32{b, b},
-	})
+	task, label := r.appendTask()
+	task.Stream, task.Drain, task.Deps[0] = sched.StreamID(r.device), dep == sched.None, from
+	label.Kind, label.Work = HostSync, r.syncWork
+}
+
+// appendTask appends a task, on no stream and of no kind yet, with the dependencies and messages that stand
+// behind those of the task before.
+func (r *recorder) appendTask() (*sched.Task, *Label) {
+	p := &r.rec.Program
+	n := len(p.Tasks)
+	p.Tasks = append(p.Tasks, sched.Task{})
+	r.rec.Labels = append(r.rec.Labels, Label{})
+	t, l := &p.Tasks[n], &r.rec.Labels[n]
+	deps, parts, buckets := int32(len(p.Deps)), int32(len(p.Parts)), int32(len(r.rec.BucketIDs))
+	t.Comm = sched.None
+	t.Deps = [2]int32{deps, deps}
+	t.Messages = [2]int32{parts, parts}
+	l.Chunk, l.Layer, l.Micro = -1, -1, -1
+	l.Stage, l.Step = int16(r.device), r.step
+	l.Buckets = [2]int32{buckets, buckets}
+	return t, l
 }
 
 // hostSync makes the host wait for the whole device. What it issues later starts after

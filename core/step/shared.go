@@ -13,9 +13,11 @@ type shared struct {
 	works     interner
 	syncWork  WorkID
 
-	// Messages of whole steps are laid out densely, by step, direction, microbatch and edge
-	// between virtual stages; those of the tail come as they are met.
-	steps, edges        int
+	// Messages of whole steps are laid out densely, by edge between virtual stages, step, direction
+	// and microbatch: a stage meets those of an edge one after the other. Those of the tail come as
+	// they are met.
+	steps               int
+	edges, perEdge      int
 	firstMicros, micros int
 	late                map[int64]sched.MessageID
 	messageWork         WorkID
@@ -35,10 +37,8 @@ func newShared(rec *Recording, stages, chunks int, cfg *Config, firstMicros, ste
 		firstMicros: firstMicros, micros: cfg.Microbatches,
 		perDevice: firstComm + max(cfg.CommStreams, 1),
 	}
-	messages := 0
-	if stages > 1 {
-		messages = s.before(steps) * 2 * s.edges
-	}
+	s.perEdge = 2 * s.before(steps)
+	messages := s.edges * s.perEdge
 	p := &rec.Program
 	*rec = Recording{
 		Program: sched.Program{
@@ -65,8 +65,10 @@ func newShared(rec *Recording, stages, chunks int, cfg *Config, firstMicros, ste
 	s.syncWork = s.works.intern(Work{Kind: HostSync})
 	s.messageWork = s.exchangeWork(1, 1, cfg)
 	s.late = map[int64]sched.MessageID{}
-	for range messages {
-		s.newMessage(s.messageWork)
+	p.Messages, rec.MessageWork = p.Messages[:messages], rec.MessageWork[:messages]
+	for i := range messages {
+		p.Messages[i] = sched.Message{From: sched.None, To: sched.None}
+		rec.MessageWork[i] = s.messageWork
 	}
 	return s
 }
