@@ -32,10 +32,14 @@ type Simulator struct {
 	rec    step.Recording
 	spans  []sched.Span
 	meets  []sched.Time
+	report report.Memory
 }
 
 // Evaluate simulates s. The error is a scenario.Errors when s is impossible or too large.
 func Evaluate(s *scenario.Scenario) (*report.Result, error) { return new(Simulator).Evaluate(s) }
+
+// TakeBack makes the spans of r memory for the next evaluation, which overwrites them.
+func (x *Simulator) TakeBack(r *report.Result) { x.report.TakeBack(r) }
 
 // Evaluate simulates s. The Result holds no memory of the Simulator's.
 func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
@@ -75,6 +79,7 @@ func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
 		Parameters: s.Parameters(), Tokens: int64(s.Batch.Global) * int64(s.Model.SeqLength),
 		Peak: gpu.Peak(s.Precision.FP8), PeakName: peakName(s, gpu.Name, gpu.FP8 > 0),
 		OverlapGradSync: s.Optim.OverlapGradSync, OverlapParamSync: s.Optim.OverlapParamSync,
+		Memory: &x.report,
 	}
 	in.ModelFLOPs, _ = c.ModelFLOPs(int64(s.Batch.Global))
 	for k := range in.GroupSizes {

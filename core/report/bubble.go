@@ -41,7 +41,7 @@ func (m *maker) delays(pt *point) sched.Time {
 
 // classify says of every piece of a gap whether it delays the step, lies in a bubble, or is neither.
 func (m *maker) classify(st *stage) {
-	st.covers = room(m.before(st).covers)
+	st.covers = room(st.covers, m.before(st).covers)
 	k := 0
 	for i := range st.points {
 		pt := &st.points[i]

@@ -36,12 +36,11 @@ func (m *maker) note(st *stage, i sched.TaskID) {
 	st.phases = append(st.phases, phase{s.Start, s.End, i})
 }
 
-// drawer fills Spans.
+// drawer fills Spans, lane by lane.
 type drawer struct {
 	*maker
-	out  *Spans
-	task []sched.TaskID // of each span: whose By is its own, or, on made-up lanes, what it is part of
-	n    int
+	out *Spans
+	n   int // spans so far
 }
 
 // draw makes the spans of all stages.
@@ -56,20 +55,12 @@ func (m *maker) draw() {
 		st := &m.stages[s]
 		total += st.drawn + len(st.phases) + len(st.hidden) + len(st.covers)
 	}
-	d := drawer{maker: m, out: &m.out.Spans, task: make([]sched.TaskID, total)}
-	*d.out = newSpans(total, len(m.stages)*int(NumLanes)+1)
-	var lanes [NumLanes][]sched.TaskID
+	m.out.Spans, m.Memory.spans = m.Memory.spans, Spans{}
+	d := drawer{maker: m, out: &m.out.Spans}
+	d.out.resize(total, len(m.stages)*int(NumLanes)+1)
 	for s := range m.stages {
 		st := &m.stages[s]
-		for l := range lanes {
-			lanes[l] = lanes[l][:0]
-		}
-		for i := st.within[0]; i < st.within[1]; i++ {
-			if s := m.spans[i]; s.End > m.from && s.Start < m.to && s.End > s.Start {
-				lane := kinds[m.labels[i].Kind].lane
-				lanes[lane] = append(lanes[lane], i)
-			}
-		}
+		m.sortOut(st)
 		for lane := range NumLanes {
 			d.out.First[s*int(NumLanes)+int(lane)] = int32(d.n)
 			switch lane {
@@ -80,7 +71,7 @@ func (m *maker) draw() {
 			case LanePhase:
 				d.passes(st)
 			default:
-				d.lane(st, lane, lanes[lane])
+				d.lane(st, lane, m.lanes[lane])
 			}
 		}
 		for i := range st.comms {
@@ -94,100 +85,115 @@ func (m *maker) draw() {
 		}
 	}
 	d.out.First[len(d.out.First)-1] = int32(d.n)
-	d.link()
-}
-
-// newSpans returns n spans of nothing with room for First.
-func newSpans(n, firsts int) Spans {
-	return Spans{
-		Start: make([]int64, n), End: make([]int64, n),
-		By: make([]int32, n), Work: make([]int32, n), Micro: make([]int32, n), Group: make([]int32, n),
-		First: make([]int32, firsts), Stage: make([]uint16, n), Layer: make([]int16, n),
-		Lane: make([]Lane, n), Kind: make([]uint8, n), Cause: make([]uint8, n), State: make([]State, n), Chunk: make([]int8, n),
+	for n, task := range d.out.By {
+		if task != sched.None {
+			d.out.By[n] = m.slot[task]
+		}
 	}
 }
+
+// sortOut lists the tasks of each lane that are drawn, in order of their start.
+func (m *maker) sortOut(st *stage) {
+	lanes := &m.lanes
+	for l := range lanes {
+		lanes[l] = lanes[l][:0]
+	}
+	for i := st.within[0]; i < st.within[1]; i++ {
+		if s := &m.spans[i]; s.End > m.from && s.Start < m.to && s.End > s.Start {
+			lane := kinds[m.labels[i].Kind].lane
+			lanes[lane] = append(lanes[lane], i)
+		}
+	}
+	for _, tasks := range lanes {
+		before := sched.Time(0)
+		for _, i := range tasks {
+			start := m.spans[i].Start
+			if start < before {
+				order(tasks, func(a, b *sched.TaskID) bool {
+					return m.spans[*a].Start < m.spans[*b].Start || m.spans[*a].Start == m.spans[*b].Start && *a < *b
+				})
+				break
+			}
+			before = start
+		}
+	}
+}
+
+// begin begins a lane of n spans: it returns the first and sets what all have in common.
+func (d *drawer) begin(st *stage, lane Lane, n int) int {
+	from, o := d.n, d.out
+	d.n += n
+	fill(o.Stage[from:d.n], uint16(st.index))
+	fill(o.Lane[from:d.n], lane)
+	return from
+}
+
+// By holds tasks until all spans are there.
 
 // lane draws tasks.
 func (d *drawer) lane(st *stage, lane Lane, tasks []sched.TaskID) {
-	order(tasks, func(a, b *sched.TaskID) bool {
-		return d.spans[*a].Start < d.spans[*b].Start || d.spans[*a].Start == d.spans[*b].Start && *a < *b
-	})
+	n, o := d.begin(st, lane, len(tasks)), d.out
+	fill(o.Group[n:d.n], -1)
+	fill(o.State[n:d.n], 0)
 	for _, i := range tasks {
-		s := d.spans[i]
-		n := d.put(st, lane, s.Start, s.End, i)
+		s, l := &d.spans[i], &d.labels[i]
+		o.Start[n], o.End[n] = int64(s.Start-d.from), int64(s.End-d.from)
+		o.By[n], o.Cause[n] = int32(d.releaser(s)), uint8(s.Cause)
+		o.Work[n], o.Micro[n], o.Kind[n], o.Chunk[n] = int32(l.Work), l.Micro, uint8(l.Kind), l.Chunk
+		o.Layer[n] = -1
+		if l.Layer >= 0 && l.Chunk >= 0 {
+			o.Layer[n] = int16(d.in.Stages[st.index].Model.Chunks[l.Chunk].FirstLayer) + l.Layer
+		}
 		d.slot[i] = int32(n)
-		d.out.Work[n] = int32(d.labels[i].Work)
-		d.out.Layer[n] = d.layer(st, i)
-		d.out.Cause[n] = uint8(s.Cause)
+		n++
 	}
+}
+
+// releaser returns the task that released a span. What is not drawn for want of length is seen
+// through; what is not drawn because it lies outside the step ends the chain.
+func (d *drawer) releaser(s *sched.Span) sched.TaskID {
+	t := s.By
+	for t != sched.None && d.spans[t].Start == d.spans[t].End {
+		t = d.spans[t].By
+	}
+	return t
 }
 
 // passes draws the phases of st.
 func (d *drawer) passes(st *stage) {
-	for _, p := range st.phases {
-		n := d.put(st, LanePhase, p.start, p.end, p.task)
-		d.out.Cause[n] = uint8(d.spans[p.task].Cause)
+	n, o := d.begin(st, LanePhase, len(st.phases)), d.out
+	fill(o.Work[n:d.n], -1)
+	fill(o.Group[n:d.n], -1)
+	fill(o.Layer[n:d.n], -1)
+	fill(o.State[n:d.n], 0)
+	for k := range st.phases {
+		p := &st.phases[k]
+		s, l := &d.spans[p.task], &d.labels[p.task]
+		o.Start[n], o.End[n] = int64(p.start-d.from), int64(p.end-d.from)
+		o.By[n], o.Cause[n] = int32(d.releaser(s)), uint8(s.Cause)
+		o.Micro[n], o.Kind[n], o.Chunk[n] = l.Micro, uint8(l.Kind), l.Chunk
+		n++
 	}
 }
 
-// madeUp draws covers.
+// madeUp draws covers, each as a part of the communication that it names By.
 func (d *drawer) madeUp(st *stage, lane Lane, covers []cover) {
-	for _, c := range covers {
-		task := sched.TaskID(sched.None)
+	n, o := d.begin(st, lane, len(covers)), d.out
+	fill(o.Work[n:d.n], -1)
+	fill(o.Layer[n:d.n], -1)
+	fill(o.Cause[n:d.n], 0)
+	for k := range covers {
+		c := &covers[k]
+		o.Start[n], o.End[n] = int64(c.start-d.from), int64(c.end-d.from)
+		o.State[n] = c.state
 		if c.comm >= 0 {
-			task = st.comms[c.comm].task
+			m := &st.comms[c.comm]
+			l := &d.labels[m.task]
+			o.By[n], o.Group[n] = int32(m.task), m.row
+			o.Micro[n], o.Kind[n], o.Chunk[n] = l.Micro, uint8(l.Kind), l.Chunk
+		} else {
+			o.By[n], o.Group[n], o.Micro[n], o.Kind[n], o.Chunk[n] = sched.None, -1, -1, 0, -1
 		}
-		n := d.put(st, lane, c.start, c.end, task)
-		d.out.State[n] = c.state
-		if c.comm >= 0 {
-			d.out.Group[n] = st.comms[c.comm].row
-		}
-	}
-}
-
-// put adds a span without work.
-func (d *drawer) put(st *stage, lane Lane, start, end sched.Time, task sched.TaskID) int {
-	n, o := d.n, d.out
-	d.n++
-	d.task[n] = task
-	o.Start[n], o.End[n] = int64(start-d.from), int64(end-d.from)
-	o.Stage[n], o.Lane[n] = uint16(st.index), lane
-	o.Work[n], o.Group[n], o.Micro[n], o.Layer[n], o.Chunk[n] = -1, -1, -1, -1, -1
-	if task != sched.None {
-		l := &d.labels[task]
-		o.Kind[n], o.Micro[n], o.Chunk[n] = uint8(l.Kind), l.Micro, l.Chunk
-	}
-	return n
-}
-
-// layer returns the global layer of a task, -1 if it is not one layer's.
-func (d *drawer) layer(st *stage, i sched.TaskID) int16 {
-	l := &d.labels[i]
-	if l.Layer < 0 || l.Chunk < 0 {
-		return -1
-	}
-	return int16(d.in.Stages[st.index].Model.Chunks[l.Chunk].FirstLayer) + l.Layer
-}
-
-// link turns tasks that released others into spans. What is not drawn for want of length is seen
-// through; what is not drawn because it lies outside the step ends the chain.
-func (d *drawer) link() {
-	for n, t := range d.task {
-		by := int32(-1)
-		switch d.out.Lane[n] {
-		case LaneExposed, LaneHidden:
-			if t != sched.None {
-				by = d.slot[t]
-			}
-		default:
-			t = d.spans[t].By
-			for t != sched.None && d.spans[t].Start == d.spans[t].End {
-				t = d.spans[t].By
-			}
-			if t != sched.None {
-				by = d.slot[t]
-			}
-		}
-		d.out.By[n] = by
+		n++
 	}
 }

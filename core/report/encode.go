@@ -19,12 +19,16 @@ const (
 const MaxSpans = 1 << 24
 
 // Encode returns s as one block of bytes.
-func (s *Spans) Encode() []byte {
-	w := writer{make([]byte, spansHeader+s.Len()*spanBytes+4*len(s.First)), 0}
+func (s *Spans) Encode() []byte { return s.EncodeInto(nil) }
+
+// EncodeInto is Encode into the memory of an earlier block, if that suffices.
+func (s *Spans) EncodeInto(block []byte) []byte {
+	w := writer{resize(block, spansHeader+s.Len()*spanBytes+4*len(s.First)), 0}
 	le := binary.LittleEndian
 	le.PutUint32(w.block, spansMagic)
 	le.PutUint32(w.block[4:], uint32(s.Len()))
 	le.PutUint32(w.block[8:], uint32(len(s.First)))
+	le.PutUint32(w.block[12:], 0)
 	w.at = spansHeader
 	put64(&w, s.Start)
 	put64(&w, s.End)
@@ -53,7 +57,8 @@ func DecodeSpans(b []byte) (Spans, error) {
 	if want := spansHeader + n*spanBytes + 4*firsts; n > MaxSpans || int64(len(b)) != want {
 		return Spans{}, fmt.Errorf("spans: got %d bytes, want %d for %d spans (at most %d)", len(b), want, n, MaxSpans)
 	}
-	s := newSpans(int(n), int(firsts))
+	var s Spans
+	s.resize(int(n), int(firsts))
 	b = b[spansHeader:]
 	b = get64(b, s.Start)
 	b = get64(b, s.End)
@@ -86,56 +91,103 @@ func (w *writer) next(n int) []byte {
 	return b
 }
 
+// The arrays are copied four or eight elements at a time: in WebAssembly the way back to the head of
+// a loop costs more than what is done in it.
+
 func put64(w *writer, a []int64) {
 	b := w.next(8 * len(a))
+	for ; len(a) >= 4 && len(b) >= 32; a, b = a[4:], b[32:] {
+		binary.LittleEndian.PutUint64(b[0:8], uint64(a[0]))
+		binary.LittleEndian.PutUint64(b[8:16], uint64(a[1]))
+		binary.LittleEndian.PutUint64(b[16:24], uint64(a[2]))
+		binary.LittleEndian.PutUint64(b[24:32], uint64(a[3]))
+	}
 	for i, v := range a {
-		binary.LittleEndian.PutUint64(b[8*i:8*i+8], uint64(v))
+		binary.LittleEndian.PutUint64(b[8*i:], uint64(v))
 	}
 }
 
 func put32(w *writer, a []int32) {
 	b := w.next(4 * len(a))
+	for ; len(a) >= 4 && len(b) >= 16; a, b = a[4:], b[16:] {
+		binary.LittleEndian.PutUint32(b[0:4], uint32(a[0]))
+		binary.LittleEndian.PutUint32(b[4:8], uint32(a[1]))
+		binary.LittleEndian.PutUint32(b[8:12], uint32(a[2]))
+		binary.LittleEndian.PutUint32(b[12:16], uint32(a[3]))
+	}
 	for i, v := range a {
-		binary.LittleEndian.PutUint32(b[4*i:4*i+4], uint32(v))
+		binary.LittleEndian.PutUint32(b[4*i:], uint32(v))
 	}
 }
 
 func put16[T uint16 | int16](w *writer, a []T) {
 	b := w.next(2 * len(a))
+	for ; len(a) >= 4 && len(b) >= 8; a, b = a[4:], b[8:] {
+		binary.LittleEndian.PutUint16(b[0:2], uint16(a[0]))
+		binary.LittleEndian.PutUint16(b[2:4], uint16(a[1]))
+		binary.LittleEndian.PutUint16(b[4:6], uint16(a[2]))
+		binary.LittleEndian.PutUint16(b[6:8], uint16(a[3]))
+	}
 	for i, v := range a {
-		binary.LittleEndian.PutUint16(b[2*i:2*i+2], uint16(v))
+		binary.LittleEndian.PutUint16(b[2*i:], uint16(v))
 	}
 }
 
 func put8[T ~uint8 | ~int8](w *writer, a []T) {
 	b := w.next(len(a))
+	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
+		b[0], b[1], b[2], b[3] = byte(a[0]), byte(a[1]), byte(a[2]), byte(a[3])
+		b[4], b[5], b[6], b[7] = byte(a[4]), byte(a[5]), byte(a[6]), byte(a[7])
+	}
 	for i, v := range a {
 		b[i] = byte(v)
 	}
 }
 
 func get64(b []byte, a []int64) []byte {
+	for ; len(a) >= 4 && len(b) >= 32; a, b = a[4:], b[32:] {
+		a[0] = int64(binary.LittleEndian.Uint64(b[0:8]))
+		a[1] = int64(binary.LittleEndian.Uint64(b[8:16]))
+		a[2] = int64(binary.LittleEndian.Uint64(b[16:24]))
+		a[3] = int64(binary.LittleEndian.Uint64(b[24:32]))
+	}
 	for i := range a {
-		a[i] = int64(binary.LittleEndian.Uint64(b[8*i : 8*i+8]))
+		a[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
 	}
 	return b[8*len(a):]
 }
 
 func get32(b []byte, a []int32) []byte {
+	for ; len(a) >= 4 && len(b) >= 16; a, b = a[4:], b[16:] {
+		a[0] = int32(binary.LittleEndian.Uint32(b[0:4]))
+		a[1] = int32(binary.LittleEndian.Uint32(b[4:8]))
+		a[2] = int32(binary.LittleEndian.Uint32(b[8:12]))
+		a[3] = int32(binary.LittleEndian.Uint32(b[12:16]))
+	}
 	for i := range a {
-		a[i] = int32(binary.LittleEndian.Uint32(b[4*i : 4*i+4]))
+		a[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return b[4*len(a):]
 }
 
 func get16[T uint16 | int16](b []byte, a []T) []byte {
+	for ; len(a) >= 4 && len(b) >= 8; a, b = a[4:], b[8:] {
+		a[0] = T(binary.LittleEndian.Uint16(b[0:2]))
+		a[1] = T(binary.LittleEndian.Uint16(b[2:4]))
+		a[2] = T(binary.LittleEndian.Uint16(b[4:6]))
+		a[3] = T(binary.LittleEndian.Uint16(b[6:8]))
+	}
 	for i := range a {
-		a[i] = T(binary.LittleEndian.Uint16(b[2*i : 2*i+2]))
+		a[i] = T(binary.LittleEndian.Uint16(b[2*i:]))
 	}
 	return b[2*len(a):]
 }
 
 func get8[T ~uint8 | ~int8](b []byte, a []T) []byte {
+	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
+		a[0], a[1], a[2], a[3] = T(b[0]), T(b[1]), T(b[2]), T(b[3])
+		a[4], a[5], a[6], a[7] = T(b[4]), T(b[5]), T(b[6]), T(b[7])
+	}
 	for i := range a {
 		a[i] = T(b[i])
 	}

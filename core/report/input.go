@@ -34,6 +34,8 @@ type Input struct {
 
 	// Whether gradients and parameters are synchronized beside compute: only for the causes.
 	OverlapGradSync, OverlapParamSync bool
+
+	Memory *Memory // kept between reports; nil: none is
 }
 
 // StageInput is what one stage holds.
@@ -48,6 +50,7 @@ type StageInput struct {
 
 // maker is the state of one Make.
 type maker struct {
+	*Memory
 	in     *Input
 	tasks  []sched.Task
 	labels []step.Label
@@ -58,16 +61,8 @@ type maker struct {
 	index    int8 // which step that is
 	from, to sched.Time
 
-	stages []stage
 	joints joints
-	// slot is, per task, first its point in stages[].points, then its drawn span; -1: none.
-	slot []int32
-	out  *Result
-
-	// Used by one stage after the other.
-	compute []sched.TaskID
-	active  []int32
-	cuts    []sched.Time
+	out    *Result
 }
 
 // workTime is what the sweeps need of a work.
@@ -78,8 +73,11 @@ type workTime struct {
 // Make reports on a simulation.
 func Make(in *Input) (*Result, error) {
 	m := &maker{
-		in: in, tasks: in.Recording.Program.Tasks, labels: in.Recording.Labels, spans: in.Spans,
+		Memory: in.Memory, in: in, tasks: in.Recording.Program.Tasks, labels: in.Recording.Labels, spans: in.Spans,
 		out: &Result{ModelVersion: in.ModelVersion, Name: in.Name, Grid: in.Grid, Notes: slices.Clone(in.Notes)},
+	}
+	if m.Memory == nil {
+		m.Memory = &Memory{}
 	}
 	if err := m.check(); err != nil {
 		return nil, err
@@ -126,7 +124,7 @@ func (m *maker) check() error {
 	if m.to <= m.from {
 		return fmt.Errorf("report: step %d begins at %d ns and the next at %d ns, want later", m.index, m.from, m.to)
 	}
-	m.stages = make([]stage, len(starts))
+	m.begin(len(starts), n)
 	at := 0
 	for s := range m.stages {
 		first := at
@@ -134,14 +132,10 @@ func (m *maker) check() error {
 		if at < first {
 			return errOrder
 		}
-		m.stages[s] = stage{index: s, first: sched.TaskID(first), last: sched.TaskID(at)}
+		m.stages[s].first, m.stages[s].last = sched.TaskID(first), sched.TaskID(at)
 	}
 	if at != n {
 		return errOrder
-	}
-	m.slot = make([]int32, n)
-	for i := range m.slot {
-		m.slot[i] = -1
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (m *maker) findPoints(st *stage) bool {
 	low, high := sched.Time(-1), sched.Time(-1)
 	latest := sched.TaskID(sched.None) // of the exchanges that ended before the drawn step
 	var seen [step.NumKinds]int32
-	st.points = room(m.before(st).points)
+	st.points = room(st.points, m.before(st).points)
 	for i := st.first; i < st.last; i++ {
 		l := &m.labels[i]
 		if int(l.Stage) != st.index {

@@ -52,3 +52,14 @@ type Spans struct {
 
 // Len returns the number of spans.
 func (s *Spans) Len() int { return len(s.Start) }
+
+// resize makes room for n spans and firsts entries of First, which hold anything.
+func (s *Spans) resize(n, firsts int) {
+	s.Start, s.End = resize(s.Start, n), resize(s.End, n)
+	s.By, s.Work = resize(s.By, n), resize(s.Work, n)
+	s.Micro, s.Group = resize(s.Micro, n), resize(s.Group, n)
+	s.First = resize(s.First, firsts)
+	s.Stage, s.Layer = resize(s.Stage, n), resize(s.Layer, n)
+	s.Lane, s.Kind, s.Cause = resize(s.Lane, n), resize(s.Kind, n), resize(s.Cause, n)
+	s.State, s.Chunk = resize(s.State, n), resize(s.Chunk, n)
+}

@@ -62,15 +62,12 @@ type cover struct {
 // before returns the stage before st. Stages are alike, so it tells how much there will be.
 func (m *maker) before(st *stage) *stage { return &m.stages[max(st.index-1, 0)] }
 
-// room returns an empty list for about as many elements as like has.
-func room[T any](like []T) []T { return make([]T, 0, len(like)+len(like)/8+16) }
-
 // sweep follows stage st through time and splits it into compute and gaps, and gaps by the
 // communication that accounts for them.
 func (m *maker) sweep(st *stage) {
 	b := m.before(st)
-	st.phases, st.comms = room(b.phases), room(b.comms)
-	st.gaps, st.pieces, st.hidden = room(b.gaps), room(b.pieces), room(b.hidden)
+	st.phases, st.comms = room(st.phases, b.phases), room(st.comms, b.comms)
+	st.gaps, st.pieces, st.hidden = room(st.gaps, b.gaps), room(st.pieces, b.pieces), room(st.hidden, b.hidden)
 	compute := m.compute[:0]
 	after := sched.TaskID(sched.None) // the first to compute later than that
 	for i := st.first; i < st.last; i++ {

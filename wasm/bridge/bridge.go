@@ -19,6 +19,7 @@ import (
 
 	"distopt/core/eval"
 	"distopt/core/lab"
+	"distopt/core/report"
 )
 
 // MaxRequest bounds a request in bytes: a document of 2 MiB, every character escaped as \u00xx.
@@ -50,6 +51,7 @@ type Progress func(done float64)
 type Bridge struct {
 	simulator eval.Simulator
 	session   *lab.Session
+	block     []byte // of spans, as last encoded
 }
 
 // op handles one kind of request. head is marshalled as JSON.
@@ -64,7 +66,7 @@ var ops = map[string]op{
 	Inspect: (*Bridge).inspect,
 }
 
-// Handle answers one request.
+// Handle answers one request. The answer stays as it is until the next request.
 func (b *Bridge) Handle(request []byte, progress Progress) (head, spans []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -84,7 +86,11 @@ func (b *Bridge) Handle(request []byte, progress Progress) (head, spans []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
-	head, err = json.Marshal(answer)
+	if r, ok := answer.(*report.Result); ok {
+		head, err = r.EncodeHead()
+	} else {
+		head, err = json.Marshal(answer)
+	}
 	return head, spans, err
 }
 

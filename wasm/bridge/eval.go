@@ -28,7 +28,9 @@ func (b *Bridge) eval(r Request, progress Progress) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return result, result.Spans.Encode(), nil
+	b.block = result.Spans.EncodeInto(b.block)
+	b.simulator.TakeBack(result)
+	return result, b.block, nil
 }
 
 // problems lists the errors of a document, one a line.
