@@ -41,6 +41,7 @@ type State struct {
 	Scroll       int // first row in view of the list of buckets
 
 	Versions Versions
+	Lab      Lab
 	Shared   Shared
 	Import   *Reading // what the last import used and ignored; nil: nothing to tell
 
@@ -121,6 +122,7 @@ const (
 	Differences
 	FourVersions
 	SelectionTab
+	Numerics
 )
 
 // Dialog is what lies over the page.
@@ -191,7 +193,7 @@ type Shared struct {
 // New is the page before anything is known.
 func New() State {
 	unsorted := Sort{Column: -1}
-	return State{Select: NoSelection, Sort: unsorted, SpanSort: unsorted, FragmentSort: unsorted, nextID: 1}
+	return State{Select: NoSelection, Sort: unsorted, SpanSort: unsorted, FragmentSort: unsorted, Lab: newLab(), nextID: 1}
 }
 
 // Current is the slot that is edited and shown.

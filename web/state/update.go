@@ -244,6 +244,8 @@ func Update(s State, m Msg) (State, []Effect) {
 		if s.Versions.Request == m.ID {
 			s.Versions.Request, s.Versions.Rows, s.Versions.Failure = 0, m.Rows, m.Failure
 		}
+	default:
+		do(s.labMessage(m)...)
 	}
 	return s, effects
 }
