@@ -29,7 +29,9 @@ type root struct {
 
 	timeline  *canvas.Control
 	buckets   *canvas.BucketPictures
+	charts    *canvas.Charts
 	clients   [3]*worker.Client // A, B, and the four versions
+	lab       *worker.Client    // of the tab Numerics
 	opening   [2]string         // texts of a first visit: they need no link
 	said      string            // what the live region says
 	saying    string            // what it will say next
@@ -46,6 +48,7 @@ func (r *root) OnInit() {
 	r.mail = &view.Mailbox{Send: r.send}
 	r.timeline = &canvas.Control{}
 	r.buckets = &canvas.BucketPictures{}
+	r.charts = &canvas.Charts{}
 }
 
 // OnMount takes the page over and opens what the address, the storage or the presets say.
@@ -94,7 +97,7 @@ func (r *root) Render() app.UI {
 				&view.Timeline{Mail: r.mail, VM: p.Timeline, Control: r.timeline},
 				&view.Inspector{Mail: r.mail, VM: p.Inspector, Slot: s.Select.Slot, ID: ids.Inspector},
 			),
-			&view.Details{Mail: r.mail, VM: p.Details, Inspector: p.Inspector, Slot: s.Select.Slot, Pictures: r.buckets},
+			&view.Details{Mail: r.mail, VM: p.Details, Inspector: p.Inspector, Slot: s.Select.Slot, Pictures: r.buckets, Charts: r.charts},
 		),
 		&view.Status{VM: p.Status},
 		&view.PhoneNav{Mail: r.mail, Sheet: s.Sheet, Errors: p.Problems.Errors},

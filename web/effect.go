@@ -1,7 +1,6 @@
 package web
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/maxence-charriere/go-app/v9/pkg/app"
@@ -26,6 +25,10 @@ func (r *root) run(e state.Effect) {
 		r.client(e.Slot).Cancel()
 	case state.Restart:
 		r.client(e.Slot).Restart()
+	case state.AskLab:
+		r.askLab(e)
+	case state.StopLab:
+		r.stopLab()
 	case state.AskVersions:
 		r.askVersions(e)
 	case state.Later:
@@ -110,8 +113,8 @@ func decode(answer worker.Response) (*report.Result, error) {
 	if answer.Err != nil {
 		return nil, answer.Err
 	}
-	result := &report.Result{}
-	if err := json.Unmarshal(answer.Head, result); err != nil {
+	result, err := report.DecodeHead(answer.Head)
+	if err != nil {
 		return nil, fmt.Errorf("the simulator's answer could not be read: %w", err)
 	}
 	spans, err := report.DecodeSpans(answer.Spans)
@@ -164,4 +167,5 @@ func (r *root) recolour() {
 	canvas.Recolour()
 	r.timeline.Redraw()
 	r.buckets.Redraw()
+	r.charts.Redraw()
 }

@@ -88,7 +88,7 @@ func read(hash string, docs [2]state.Document) ([2]state.Document, state.Opened,
 	if link.View[viewShown] == "b" && link.Both {
 		opened.Shown = state.B
 	}
-	if tab, err := strconv.Atoi(link.View[viewTab]); err == nil && tab >= 0 && tab <= int(state.FourVersions) {
+	if tab, err := strconv.Atoi(link.View[viewTab]); err == nil && tab >= 0 && tab <= int(state.Numerics) && state.DetailTab(tab) != state.SelectionTab {
 		opened.Tab = state.DetailTab(tab)
 	}
 	return docs, opened, nil
@@ -131,7 +131,7 @@ func (r *root) fragment() (string, error) {
 	if s.Shown == state.B {
 		link.View[viewShown] = "b"
 	}
-	if s.DetailTab != state.Buckets && s.DetailTab <= state.FourVersions {
+	if s.DetailTab != state.Buckets && s.DetailTab != state.SelectionTab {
 		link.View[viewTab] = strconv.Itoa(int(s.DetailTab))
 	}
 	return share.Encode(link)

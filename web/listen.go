@@ -120,8 +120,8 @@ func (r *root) onKey(e app.Value) {
 		} else if within(ids.TimelineTable, target) {
 			done(state.SpanTableToggled{Keys: true})
 		}
-	case "1", "2", "3", "4":
-		tabs := []state.DetailTab{state.Buckets, state.Collectives, state.FourVersions}
+	case "1", "2", "3", "4", "5":
+		tabs := []state.DetailTab{state.Buckets, state.Collectives, state.FourVersions, state.Numerics}
 		if r.state.Compare {
 			tabs = append([]state.DetailTab{state.Differences}, tabs...)
 		}

@@ -50,12 +50,13 @@ func (c *Cache) detailsOf(s *state.State, a, b *report.Result) *Details {
 	}
 	vk := versionsKey{len(s.Versions.Rows), s.Versions.Of, s.Versions.Request, s.Versions.Failure, s.Versions.Of != s.Current().Doc.Text}
 	k.versions = c.versions.get(vk, func() *FourVersions { return fourVersions(&s.Versions, vk.stale) })
+	k.numerics, k.progress = c.numericsOf(s), labProgress(&s.Lab)
 	return c.details.get(k, func() *Details { return details(k, r) })
 }
 
 func details(k detailsKey, r *report.Result) *Details {
-	d := &Details{Tab: k.tab, AsTable: k.table, List: k.list, Bucket: k.bucket, Table: k.rows, Fragments: k.fragments, Differences: k.diff, Versions: k.versions, Scroll: k.scroll, Empty: r == nil}
-	d.Picks = k.tab == state.Buckets
+	d := &Details{Tab: k.tab, AsTable: k.table, List: k.list, Bucket: k.bucket, Table: k.rows, Fragments: k.fragments, Differences: k.diff, Versions: k.versions, Numerics: k.numerics, Scroll: k.scroll, Empty: r == nil}
+	d.Picks = k.tab == state.Buckets || k.numerics != nil && len(k.numerics.Rows) > 0
 	if k.compare {
 		d.Tabs = append(d.Tabs, DetailTab{Tab: state.Differences, ID: ids.TabDiff, Name: "Differences"})
 	}
@@ -72,6 +73,7 @@ func details(k detailsKey, r *report.Result) *Details {
 		DetailTab{Tab: state.Buckets, ID: ids.TabBuckets, Name: "Buckets", Count: count},
 		DetailTab{Tab: state.Collectives, ID: ids.TabColls, Name: "Collectives", Count: Count(int64(k.collectives))},
 		DetailTab{Tab: state.FourVersions, ID: ids.TabFour, Name: "Four versions"},
+		DetailTab{Tab: state.Numerics, ID: ids.TabNumerics, Name: "Numerics", Count: k.progress},
 	)
 	return d
 }

@@ -103,6 +103,7 @@ type Details struct {
 	Fragments   *Table
 	Differences *Differences
 	Versions    *FourVersions
+	Numerics    *Numerics
 	Stages      []Option // to pick from in Buckets
 	Scroll      int
 	Empty       bool
@@ -153,6 +154,7 @@ type Cache struct {
 	table     memo[tableKey, Table]
 	spans     memo[tableKey, Table]
 	versions  memo[versionsKey, FourVersions]
+	numerics  memo[numericsKey, Numerics]
 	details   memo[detailsKey, Details]
 	status    memo[statusKey, Status]
 	dialog    memo[dialogKey, Dialog]
@@ -209,6 +211,8 @@ type (
 		fragments   *Table
 		diff        *Differences
 		versions    *FourVersions
+		numerics    *Numerics
+		progress    string // of the lab
 		collectives int
 	}
 	statusKey struct {

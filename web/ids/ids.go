@@ -33,6 +33,16 @@ const (
 	TabDiff       = "tab-differences"
 	TabFour       = "tab-versions" // the four framework versions
 	TabColls      = "tab-collectives"
+	TabNumerics   = "tab-numerics"
+	Lab           = "lab"        // the tab Numerics
+	LabRun        = "lab-run"    // button
+	LabPause      = "lab-pause"  // button: Pause, then Resume
+	LabCancel     = "lab-cancel" // button
+	LabRows       = "lab-rows"   // table: one row a variant, its losses in AttrValue of the cells
+	LabChecks     = "lab-checks" // what every step compares
+	LabProgress   = "lab-progress"
+	LabNumber     = "lab-number" // the number to inspect
+	LabElement    = "lab-element"
 	CollTable     = "collective-table"
 	Buckets       = "buckets"        // the bucket picture
 	BucketTable   = "bucket-table"   // the same as a table

@@ -19,6 +19,7 @@ type Details struct {
 	Inspector *derive.Inspector
 	Slot      int
 	Pictures  *canvas.BucketPictures // one for the page's life
+	Charts    *canvas.Charts         // likewise
 }
 
 // Render places the tabs and the pane of the chosen one.
@@ -33,7 +34,7 @@ func (d *Details) Render() app.UI {
 	for _, o := range vm.Stages {
 		stages = append(stages, app.Elem("option").Attr("value", o.Value).Attr("selected", o.Selected).Text(o.Label))
 	}
-	hasTable := vm.Tab == state.Collectives || vm.Tab == state.Buckets
+	hasTable := vm.Tab == state.Collectives || vm.Tab == state.Buckets || vm.Tab == state.Numerics && vm.Numerics != nil && vm.Numerics.Table != nil
 	return app.Elem("section").Class("detail").Aria("label", "Details").Body(
 		app.Elem("div").Class("bar tabs").Body(
 			app.Elem("div").Class("tablist").Role("tablist").Aria("label", "Details").Body(tabs...),
@@ -68,6 +69,10 @@ func (d *Details) pane() app.UI {
 		return app.Elem("div").Class("paned").Body(&Differences{Mail: d.Mail, VM: vm.Differences})
 	case state.FourVersions:
 		return app.Elem("div").Class("paned").Body(&Versions{Mail: d.Mail, VM: vm.Versions})
+	case state.Numerics:
+		if vm.Numerics != nil {
+			return app.Elem("div").Class("paned").Body(&Numerics{Mail: d.Mail, VM: vm.Numerics, Charts: d.Charts})
+		}
 	case state.SelectionTab:
 		return app.Elem("div").Class("paned").Body(&Inspector{Mail: d.Mail, VM: d.Inspector, Slot: d.Slot, ID: "selection"})
 	}
@@ -111,6 +116,9 @@ func (d *Details) onTable(app.Context, app.Event) {
 
 func (d *Details) onCSV(app.Context, app.Event) {
 	t := d.VM.Table
+	if t == nil && d.VM.Numerics != nil {
+		t = d.VM.Numerics.Table
+	}
 	if t == nil {
 		t = d.VM.Fragments
 	}
