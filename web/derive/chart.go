@@ -60,13 +60,12 @@ func numeral(x float64, digits int) string {
 
 // scale sets the axes of a chart to hold its series and n steps.
 func (c *Chart) scale(steps int, fromZero bool) {
-	low, high := math.Inf(1), math.Inf(-1)
+	low, high, positive := math.Inf(1), math.Inf(-1), true
 	for _, s := range c.Series {
 		for _, y := range s.Y {
-			if y-y != 0 || c.Log && y <= 0 {
-				continue
+			if y-y == 0 {
+				low, high, positive = min(low, y), max(high, y), positive && y > 0
 			}
-			low, high = min(low, y), max(high, y)
 		}
 	}
 	c.X = [2]float64{1, float64(max(steps, 2))}
@@ -77,11 +76,8 @@ func (c *Chart) scale(steps int, fromZero bool) {
 	}
 	if low > high {
 		low, high = 0, 1
-		if c.Log {
-			low = 0.5
-		}
 	}
-	c.Log = c.Log && high/low > 8 // else a linear axis tells more
+	c.Log = c.Log && positive && high/low > 8 // else a linear axis tells more
 	if c.Log {
 		a, b := math.Floor(math.Log2(low)), math.Ceil(math.Log2(high))
 		if a == b {
@@ -97,8 +93,8 @@ func (c *Chart) scale(steps int, fromZero bool) {
 	if fromZero {
 		low = min(low, 0)
 	}
-	if high-low < 1e-9*math.Abs(high) || high == low {
-		low, high = low-0.5*max(math.Abs(low), 1e-3), high+0.5*max(math.Abs(high), 1e-3)
+	if few := 4e-3 * max(math.Abs(low), math.Abs(high), 1e-3); !(high-low > few) { // else ticks would read alike
+		low, high = low-few, high+few
 		if fromZero {
 			low, high = 0, max(high, 1)
 		}

@@ -96,6 +96,18 @@ type numericsKey struct {
 	sort    state.Sort
 }
 
+type setupKey struct {
+	setup state.LabSetup
+	read  *state.Reading
+}
+
+// labSetup is what a set-up means: checking it builds the model's layout.
+type labSetup struct {
+	config   lab.Config
+	wrong    scenario.Errors
+	variants []lab.Variant
+}
+
 // numericsOf derives the tab while it is shown.
 func (c *Cache) numericsOf(s *state.State) *Numerics {
 	if s.DetailTab != state.Numerics {
@@ -106,7 +118,15 @@ func (c *Cache) numericsOf(s *state.State) *Numerics {
 		l.Setup, s.Current().Read, l.More, l.Mode, l.Request != 0, l.Frame, len(l.Records), l.Failure, l.Report,
 		l.Watch, l.Seen, l.Variant, l.Element, l.Number, l.Format, s.Table, s.Sort,
 	}
-	return c.numerics.get(k, func() *Numerics { return numerics(s) })
+	return c.numerics.get(k, func() *Numerics {
+		up := setupKey{k.setup, k.read}
+		setup := c.setup.get(up, func() *labSetup {
+			config, wrong := up.setup.Config(up.read)
+			return &labSetup{config, wrong, state.LabVariants(up.read)}
+		})
+		number := c.number.get([2]string{l.Number, l.Format}, func() *NumberView { return numberView(l.Number, l.Format) })
+		return numerics(s, setup, number)
+	})
 }
 
 // labProgress is what the tab's name is followed by while a run goes on.
@@ -117,20 +137,19 @@ func labProgress(l *state.Lab) string {
 	return itoa(len(l.Records)) + "/" + itoa(l.Config.Steps)
 }
 
-func numerics(s *state.State) *Numerics {
+func numerics(s *state.State, setup *labSetup, number *NumberView) *Numerics {
 	l := &s.Lab
-	config, wrong := l.Setup.Config(s.Current().Read)
 	n := &Numerics{
 		Model: l.Setup.Model, Recent: l.Setup.MostRecent, More: l.More, Mode: l.Mode, Busy: l.Request != 0, Failure: l.Failure, Report: l.Report,
-		Element: l.Element, AsTable: s.Table, Number: numberView(l.Number, l.Format), Ready: len(wrong) == 0,
+		Element: l.Element, AsTable: s.Table, Number: number, Ready: len(setup.wrong) == 0,
 	}
-	n.setUp(s, wrong)
+	n.setUp(s, setup)
 	if l.Mode == state.LabIdle {
 		return n
 	}
 	n.Done, n.Steps = len(l.Records), l.Config.Steps
 	n.Progress = "Step " + Count(int64(n.Done)) + " of " + Count(int64(n.Steps))
-	n.Stale = len(wrong) == 0 && !sameRun(&config, &l.Config)
+	n.Stale = n.Ready && !sameRun(&setup.config, &l.Config)
 	f := l.Frame
 	if f == nil {
 		return n
@@ -163,7 +182,8 @@ func scalars(c *lab.Config) []any {
 }
 
 // setUp places fields, variants and errors.
-func (n *Numerics) setUp(s *state.State, wrong scenario.Errors) {
+func (n *Numerics) setUp(s *state.State, setup *labSetup) {
+	wrong, all := setup.wrong, setup.variants
 	at := map[string]string{}
 	for _, e := range wrong {
 		text := e.Problem()
@@ -185,7 +205,6 @@ func (n *Numerics) setUp(s *state.State, wrong scenario.Errors) {
 		delete(at, f.Path)
 	}
 	picked := strings.Fields(s.Lab.Setup.Picked)
-	all := state.LabVariants(s.Current().Read)
 	for i := range all {
 		v := &all[i]
 		n.Variants = append(n.Variants, LabChoice{ID: v.ID, Name: upper(brandOf(v)), Formats: v.Name + ": " + formatsOf(v), On: slices.Contains(picked, v.ID)})

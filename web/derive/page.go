@@ -155,6 +155,8 @@ type Cache struct {
 	spans     memo[tableKey, Table]
 	versions  memo[versionsKey, FourVersions]
 	numerics  memo[numericsKey, Numerics]
+	setup     memo[setupKey, labSetup]
+	number    memo[[2]string, NumberView]
 	details   memo[detailsKey, Details]
 	status    memo[statusKey, Status]
 	dialog    memo[dialogKey, Dialog]

@@ -105,7 +105,7 @@ func newLab() Lab {
 
 // labTurn is how long a request should take, ms: long enough to be worth its message, short enough
 // for a live picture and for Pause.
-const labTurn = 180
+const labTurn = 250
 
 // labMessage takes in the messages of the tab Numerics.
 func (s *State) labMessage(m Msg) []Effect {
@@ -234,6 +234,7 @@ func (s *State) labNext() []Effect {
 	switch {
 	case l.Mode == LabRunning:
 		r.Steps = l.ahead
+		look.Element = -1 // a journey is for a step that stays
 	case l.Frame == nil || look == l.asked:
 		return nil
 	}

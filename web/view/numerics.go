@@ -30,7 +30,7 @@ func (n *Numerics) Render() app.UI {
 		n.pictures(),
 		n.tables(),
 		n.rows(),
-		&LabLook{Mail: n.Mail, VM: n.VM},
+		&LabLook{Mail: n.Mail, Shown: len(n.VM.Rows) > 0, Running: n.VM.Mode == state.LabRunning, Element: n.VM.Element, Wrong: n.VM.Wrongly, Journey: n.VM.Journey, Number: n.VM.Number},
 	)
 }
 

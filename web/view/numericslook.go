@@ -11,22 +11,26 @@ import (
 // LabLook looks at one tensor, one element of it, and one number.
 type LabLook struct {
 	app.Compo
-	Mail *Mailbox
-	VM   *derive.Numerics
+	Mail    *Mailbox
+	Shown   bool // there is a run
+	Running bool
+	Element string // as typed
+	Wrong   string // about it
+	Journey *derive.Journey
+	Number  *derive.NumberView
 }
 
 // Render places what is looked at, the journey of the element, and the inspector of numbers.
 func (l *LabLook) Render() app.UI {
-	vm := l.VM
 	return app.Elem("div").Class("lablook").Body(
-		app.Elem("section").Class("labjourney").Aria("label", "An element through one step").Hidden(len(vm.Rows) == 0).Body(
+		app.Elem("section").Class("labjourney").Aria("label", "An element through one step").Hidden(!l.Shown).Body(
 			app.Elem("h3").Text("One element of the tensor through a step"),
 			app.Elem("div").Class("labfields").Body(
-				app.Elem("div").Class(class("labfield", when(vm.Wrongly != "", "bad"))).Body(
+				app.Elem("div").Class(class("labfield", when(l.Wrong != "", "bad"))).Body(
 					app.Elem("label").Attr("for", ids.LabElement).Text("Element"),
 					app.Elem("span").Class("box").Body(app.ElemSelfClosing("input").ID(ids.LabElement).Attr("type", "text").Attr("inputmode", "numeric").Attr("autocomplete", "off").
-						Aria("describedby", "lab-element-error").Aria("invalid", boolText(vm.Wrongly != "")).OnInput(l.onElement)),
-					app.Elem("p").ID("lab-element-error").Class("fnote").Hidden(vm.Wrongly == "").Text(vm.Wrongly),
+						Aria("describedby", "lab-element-error").Aria("invalid", boolText(l.Wrong != "")).OnInput(l.onElement)),
+					app.Elem("p").ID("lab-element-error").Class("fnote").Hidden(l.Wrong == "").Text(l.Wrong),
 				),
 			),
 			l.journey(),
@@ -48,9 +52,13 @@ func choice(id, label string, options []derive.Option, picked func(app.Context, 
 }
 
 func (l *LabLook) journey() app.UI {
-	j := l.VM.Journey
+	j := l.Journey
 	if j == nil {
-		return app.Elem("p").Class("dim").Text("")
+		text := ""
+		if l.Running {
+			text = "The journey is that of the last step: it is shown when the run rests."
+		}
+		return app.Elem("p").Class("dim note").Text(text)
 	}
 	rows := make([]app.UI, len(j.Stops))
 	for i, s := range j.Stops {
@@ -75,7 +83,7 @@ func (l *LabLook) journey() app.UI {
 }
 
 func (l *LabLook) number() app.UI {
-	v := l.VM.Number
+	v := l.Number
 	formats := make([]derive.Option, 0, 5)
 	for _, name := range [...]string{"fp32", "bf16", "fp16", "e4m3", "e5m2"} {
 		formats = append(formats, derive.Option{Value: name, Label: name, Selected: name == v.Format})
@@ -129,9 +137,9 @@ func (l *LabLook) OnMount(app.Context)  { l.write() }
 func (l *LabLook) OnUpdate(app.Context) { l.write() }
 
 func (l *LabLook) write() {
-	write(ids.LabElement, l.VM.Element)
-	write(ids.LabNumber, l.VM.Number.Text)
-	write("lab-format", l.VM.Number.Format)
+	write(ids.LabElement, l.Element)
+	write(ids.LabNumber, l.Number.Text)
+	write("lab-format", l.Number.Format)
 }
 
 func typed(ctx app.Context) string { return ctx.JSSrc().Get("value").String() }
