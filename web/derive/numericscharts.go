@@ -99,7 +99,7 @@ var partNames = map[lab.Part]string{
 
 // histogram is the watched numbers on the grid of their format.
 func histogram(h *lab.Histogram, of string) *Histogram {
-	out := &Histogram{Title: upper(of) + " on the grid of " + strings.ToUpper(h.Format)}
+	out := &Histogram{Title: heading(of) + " on the grid of " + strings.ToUpper(h.Format)}
 	zeroAt := 0
 	for i := range h.Bins {
 		if h.Bins[i].Low < 0 {

@@ -51,7 +51,7 @@ func (n *Numerics) look(l *state.Lab) {
 		part = lab.Param
 	}
 	for _, p := range lab.Parts {
-		n.Parts = append(n.Parts, Option{string(p), upper(partNames[p]), p == part})
+		n.Parts = append(n.Parts, Option{string(p), heading(partNames[p]), p == part})
 	}
 	if view < len(f.Histograms) {
 		seen := l.Seen.Watch
@@ -71,6 +71,14 @@ func (n *Numerics) look(l *state.Lab) {
 	if view < len(f.Journeys) {
 		n.Journey = journey(&f.Journeys[view], f)
 	}
+}
+
+// heading begins a name with a capital, unless it is an identifier or a formula.
+func heading(name string) string {
+	if strings.ContainsAny(name, "_(") && !strings.Contains(name, " of ") || strings.HasPrefix(name, "exp_") {
+		return name
+	}
+	return upper(name)
 }
 
 func clip(text string) string {
@@ -99,7 +107,7 @@ func journey(j *lab.Journey, f *lab.Frame) *Journey {
 		out.Title = Short(f.Tensors[j.Tensor].Name) + "[" + itoa(j.Element) + "] in step " + itoa(j.Step) + ": bucket " + itoa(j.Bucket) + ", owned by rank " + itoa(j.Owner)
 	}
 	for _, s := range j.Stops {
-		out.Stops = append(out.Stops, Stop{upper(s.Name), s.Format, s.Bits, numeral(float64(s.Value), 7), s.Note})
+		out.Stops = append(out.Stops, Stop{heading(s.Name), s.Format, s.Bits, numeral(float64(s.Value), 7), s.Note})
 	}
 	return out
 }

@@ -155,4 +155,7 @@ func (l *LabLook) onFormat(ctx app.Context, _ app.Event) {
 }
 func (l *LabLook) onBits(ctx app.Context, _ app.Event) {
 	l.Mail.Post(state.LabBitsPicked{Bits: data(ctx, "bits"), Format: data(ctx, "format")})
+	if !app.IsServer { // it may be out of view
+		app.Window().Get("document").Call("getElementById", ids.LabNumber).Call("focus")
+	}
 }
