@@ -41,7 +41,7 @@ var keys = [...][2]string{
 	{"R", "go to what released it; again: further up the chain"},
 	{"T", "picture or table"},
 	{"Esc", "clear, close, cancel"},
-	{"1 … 4", "detail tabs"},
+	{"1 … 5", "detail tabs"},
 	{"G then T, B, C", "go to timeline, buckets, configuration"},
 	{"X, Shift+X", "A or B; Compare"},
 	{"Ctrl+Enter", "simulate now"},

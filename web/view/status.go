@@ -91,7 +91,7 @@ func (m *More) Render() app.UI {
 		return app.Elem("button").Attr("type", "button").DataSet("act", act).OnClick(m.onAct).Text(text)
 	}
 	return app.Elem("nav").Class("moresheet").Aria("label", "More").Hidden(!m.Shown).Body(
-		item("Show A", "a"), item("Show B", "b"), item("Compare A and B", "compare"), item("Four versions", "versions"),
+		item("Show A", "a"), item("Show B", "b"), item("Compare A and B", "compare"), item("Four versions", "versions"), item("Numerics", "numerics"),
 		item("Undo", "undo"), item("Redo", "redo"), item("Import", "import"), item("Theme", "theme"), item("Help", "help"),
 	)
 }
@@ -99,7 +99,7 @@ func (m *More) Render() app.UI {
 func (m *More) onAct(ctx app.Context, _ app.Event) {
 	messages := map[string]state.Msg{
 		"a": state.SlotPicked{Slot: state.A}, "b": state.SlotPicked{Slot: state.B}, "compare": state.ComparePicked{},
-		"versions": state.DetailPicked{Tab: state.FourVersions}, "undo": state.Undone{}, "redo": state.Redone{},
+		"versions": state.DetailPicked{Tab: state.FourVersions}, "numerics": state.DetailPicked{Tab: state.Numerics}, "undo": state.Undone{}, "redo": state.Redone{},
 		"import": state.DialogOpened{Dialog: state.ImportDialog}, "theme": state.ThemePicked{}, "help": state.DialogOpened{Dialog: state.Help},
 	}
 	m.Mail.Post(messages[data(ctx, "act")])
