@@ -73,7 +73,7 @@ type device struct {
 
 // lane is a stream during a run.
 type lane struct {
-	end       Time  // of the running task, never while it is not known
+	end       Time  // of the running task, never while it is not known; of a timed lane, of its wait
 	workEnd   Time  // when its work is done at the present rate
 	floor     Time  // it cannot end before
 	anchor    Time  // when remaining held
@@ -131,43 +131,39 @@ func (e *Engine) Run(p *Program, spans []Span, meets []Time) error {
 func (e *Engine) visit(d int32, now Time) {
 	dev := &e.devices[d]
 	lanes := e.lanes[dev.first : dev.first+dev.lanes]
-	for set := dev.timed; set != 0; set &= set - 1 {
-		if b := bits.TrailingZeros64(set); lanes[b].after <= now {
+	for set := dev.running | dev.timed; set != 0; set &= set - 1 {
+		b := bits.TrailingZeros64(set)
+		if l := &lanes[b]; l.end > now {
+			continue
+		} else if l.running != None {
+			e.end(dev, l, b, now)
+		} else {
 			dev.timed &^= 1 << b
 			dev.check |= 1 << b
-		}
-	}
-	for set := dev.running; set != 0; set &= set - 1 {
-		if b := bits.TrailingZeros64(set); lanes[b].end <= now {
-			e.end(dev, b, now)
 		}
 	}
 	for dev.check != 0 {
 		b := bits.TrailingZeros64(dev.check)
 		dev.check &^= 1 << b
-		if b == 0 {
-			e.host(dev, now)
-		} else {
-			e.try(dev, b, now)
+		if l := &lanes[b]; b == 0 {
+			e.host(dev, l, now)
+		} else if l.head != None && l.running == None {
+			e.try(dev, l, b, now)
 		}
 	}
 	if dev.rerate {
 		dev.rerate = false
-		e.rerate(dev, now)
+		e.rerate(dev, lanes, now)
 	}
 	at := never
-	for set := dev.running; set != 0; set &= set - 1 {
+	for set := dev.running | dev.timed; set != 0; set &= set - 1 {
 		at = min(at, lanes[bits.TrailingZeros64(set)].end)
-	}
-	for set := dev.timed; set != 0; set &= set - 1 {
-		at = min(at, lanes[bits.TrailingZeros64(set)].after)
 	}
 	e.queue.set(d, at)
 }
 
 // end ends the running task of lane b.
-func (e *Engine) end(dev *device, b int, now Time) {
-	l := &e.lanes[int(dev.first)+b]
+func (e *Engine) end(dev *device, l *lane, b int, now Time) {
 	t := l.running
 	e.spans[t].End = now
 	l.running, l.before = None, t
@@ -181,12 +177,14 @@ func (e *Engine) end(dev *device, b int, now Time) {
 	if dev.outstanding == 0 && dev.draining {
 		dev.check |= 1
 	}
-	e.release(t, now)
+	e.done++
+	if e.waiter[t] != 0 {
+		e.release(t, now)
+	}
 }
 
 // release looks at what has waited to know the end of t.
 func (e *Engine) release(t TaskID, now Time) {
-	e.done++
 	for w := e.waiter[t]; w != 0; {
 		l := &e.lanes[w-1]
 		dev := &e.devices[l.device]
@@ -197,27 +195,25 @@ func (e *Engine) release(t TaskID, now Time) {
 }
 
 // wait makes lane b wait for the end of t.
-func (e *Engine) wait(dev *device, b int, t TaskID) {
-	i := dev.first + int32(b)
-	e.lanes[i].link = e.waiter[t]
-	e.waiter[t] = i + 1
+func (e *Engine) wait(dev *device, l *lane, b int, t TaskID) {
+	l.link = e.waiter[t]
+	e.waiter[t] = dev.first + int32(b) + 1
 }
 
 // ready reports whether the ends of all dependencies of the lane's head are known, and finds the
 // latest; if not, the lane now waits for the first that is not.
-func (e *Engine) ready(dev *device, b int, l *lane, t *Task) bool {
+func (e *Engine) ready(dev *device, l *lane, b int, t *Task) bool {
 	for ; l.dep < t.Deps[1]; l.dep++ {
 		x := e.deps[l.dep]
 		end := e.spans[x].End
 		if end < 0 {
-			e.wait(dev, b, x)
+			e.wait(dev, l, b, x)
 			return false
 		}
 		if end > l.latest {
 			l.latest, l.latestBy = end, x
 		}
 	}
-	l.after = max(l.after, l.latest)
 	return true
 }
 
@@ -226,36 +222,30 @@ func (l *lane) front(i TaskID, t *Task, after Time) {
 	l.head, l.dep, l.after, l.latest = i, t.Deps[0], after, 0
 }
 
-// try starts the head of lane b if nothing holds it back; otherwise it arranges to be called
-// again when what holds it back is over.
-func (e *Engine) try(dev *device, b int, now Time) {
-	l := &e.lanes[int(dev.first)+b]
+// try starts the head of lane b, on which nothing runs, if nothing else holds it back; otherwise it
+// arranges to be called again when what holds it back is over.
+func (e *Engine) try(dev *device, l *lane, b int, now Time) {
 	i := l.head
-	if i == None || l.running != None {
-		return
-	}
 	t := &e.tasks[i]
 	s := &e.spans[i]
 	if prev := s.By; prev != None && e.spans[prev].End < 0 {
-		e.wait(dev, b, prev)
+		e.wait(dev, l, b, prev)
 		return
 	}
-	if !e.ready(dev, b, l, t) {
+	if l.dep < t.Deps[1] && !e.ready(dev, l, b, t) {
 		return
 	}
-	if l.after > now {
+	if after := max(l.after, l.latest); after > now {
+		l.end = after
 		dev.timed |= 1 << b
 		return
 	}
-	e.start(dev, b, now)
+	e.start(dev, l, b, t, s, now)
 }
 
 // start starts the head of lane b.
-func (e *Engine) start(dev *device, b int, now Time) {
-	l := &e.lanes[int(dev.first)+b]
+func (e *Engine) start(dev *device, l *lane, b int, t *Task, s *Span, now Time) {
 	i := l.head
-	t := &e.tasks[i]
-	s := &e.spans[i]
 	launched, prev, host := s.Start, s.By, TaskID(notEnded-1-s.End)
 
 	latest, by, cause := l.latest, TaskID(None), ByStart
@@ -294,7 +284,7 @@ func (e *Engine) start(dev *device, b int, now Time) {
 		e.meet(i, l, now)
 	}
 	if t.Work == 0 && l.floor <= now && l.messages == 0 {
-		e.end(dev, b, now)
+		e.end(dev, l, b, now)
 		return
 	}
 	dev.rerate = true

@@ -3,8 +3,7 @@ package sched
 // host lets the host of dev go on until a task blocks it. Nothing slows a host down, so the end of
 // a host task is known, and set, as soon as what it waits for has ended, though it may lie ahead of
 // now; the host may go on in that future.
-func (e *Engine) host(dev *device, now Time) {
-	l := &e.lanes[dev.first]
+func (e *Engine) host(dev *device, l *lane, now Time) {
 	for {
 		i := l.head
 		if i == None {
@@ -26,7 +25,7 @@ func (e *Engine) host(dev *device, now Time) {
 		}
 		t := &e.tasks[i]
 		dev.draining = t.Drain && dev.outstanding > 0
-		if dev.draining || !e.ready(dev, 0, l, t) {
+		if dev.draining || !e.ready(dev, l, 0, t) {
 			return
 		}
 		s := &e.spans[i]
@@ -40,6 +39,7 @@ func (e *Engine) host(dev *device, now Time) {
 		s.End = begin + t.Work
 		l.head = None
 		dev.hostTime, dev.hostTask = s.End, i
+		e.done++
 		e.release(i, now)
 	}
 }

@@ -4,8 +4,7 @@ import "math/bits"
 
 // rerate brings the speeds of dev's running tasks in line with what runs beside them. The work
 // left is an exact integer, so it does not matter how often a task is re-rated.
-func (e *Engine) rerate(dev *device, now Time) {
-	lanes := e.lanes[dev.first : dev.first+dev.lanes]
+func (e *Engine) rerate(dev *device, lanes []lane, now Time) {
 	running := dev.running &^ 1
 	var once, twice uint32 // classes with at least one, two tasks
 	if e.p.Rates != nil {
