@@ -221,6 +221,8 @@ func GroupClass(group string) string {
 	return "small"
 }
 
+var shorter = strings.NewReplacer("layer_norm", "ln", "layernorm", "ln", "query_key_value", "qkv")
+
 // Short is a parameter's name for narrow places: "layers.3.self_attention.linear_qkv.weight"
 // becomes "L3.qkv.w".
 func Short(name string) string {
@@ -244,7 +246,7 @@ func Short(name string) string {
 		}
 		p = strings.TrimPrefix(p, "linear_")
 		p = strings.TrimSuffix(p, "_embeddings")
-		p = strings.NewReplacer("layer_norm", "ln", "layernorm", "ln", "query_key_value", "qkv").Replace(p)
+		p = shorter.Replace(p)
 		out = append(out, p)
 	}
 	if n := len(out); n > 1 && out[n-1] == "w" && out[0][0] != 'L' {

@@ -57,7 +57,8 @@ type PictureSpec struct {
 	extra  int // what each tall row gets more
 }
 
-// stageRows are the strips of one stage, made once for a result.
+// stageRows are the strips of one stage, made once for a result; layer and host only when the stage
+// is first opened.
 type stageRows struct {
 	exposed, phase, layer, hidden, optimizer, grad, param, tensor, tensorParts, pipeline, host *Strip
 }
@@ -68,31 +69,19 @@ func buildStage(r *report.Result, stage int, parts [][]PartRange) *stageRows {
 	return &stageRows{
 		exposed:     exposed,
 		phase:       plainStrip(s, stage, report.LanePhase),
-		layer:       plainStrip(s, stage, report.LaneCompute),
-		hidden:      hiddenStrip(s, stage),
+		hidden:      plainStrip(s, stage, report.LaneHidden), // coloured by what is hidden
 		optimizer:   plainStrip(s, stage, report.LaneOptimizer),
 		grad:        commStrip(s, stage, report.LaneGradSync, exposed),
 		param:       commStrip(s, stage, report.LaneParamSync, exposed),
 		tensor:      commStrip(s, stage, report.LaneTensor, exposed),
 		tensorParts: partStrip(s, stage, parts),
 		pipeline:    commStrip(s, stage, report.LanePipeline, exposed),
-		host:        plainStrip(s, stage, report.LaneHost),
 	}
 }
 
 // exposedStrip is the row of exposed time: communication that nothing hides, and bubbles.
 func exposedStrip(s *report.Spans, stage int) *Strip {
 	return plainStrip(s, stage, report.LaneExposed)
-}
-
-// hiddenStrip is the rail of communication that compute hides, coloured by what it hides.
-func hiddenStrip(s *report.Spans, stage int) *Strip {
-	from, to := laneRange(s, stage, report.LaneHidden)
-	st := newStrip(int(to - from))
-	for i := from; i < to; i++ {
-		st.add(s.Start[i], s.End[i], commClass(kindOf(s, i)), i)
-	}
-	return st
 }
 
 // tracks keeps the strips of a result for as long as it is shown.
@@ -111,6 +100,14 @@ func (t *tracks) stage(i int) *stageRows {
 		t.stages[i] = buildStage(t.of, i, t.parts)
 	}
 	return t.stages[i]
+}
+
+// open adds what only an open stage shows.
+func (t *tracks) open(i int) {
+	if rows := t.stage(i); rows.layer == nil {
+		rows.layer = plainStrip(&t.of.Spans, i, report.LaneCompute)
+		rows.host = plainStrip(&t.of.Spans, i, report.LaneHost)
+	}
 }
 
 // stageKey names a stage of a slot in PictureSpec.Opened.
@@ -200,6 +197,7 @@ func (p *Picture) stage(slot, stage int, t *tracks, title string, open, both, co
 		put(RowMessages, 9, 5, "TP, P2P", rows.tensorParts, rows.tensor, rows.pipeline)
 		return
 	}
+	t.open(stage)
 	compact := p.Multi
 	pick := func(roomy, tight int) int {
 		if compact {

@@ -101,9 +101,16 @@ func laneRange(s *report.Spans, stage int, lane report.Lane) (from, to int32) {
 // plainStrip shows the spans of one lane as they are.
 func plainStrip(s *report.Spans, stage int, lane report.Lane) *Strip {
 	from, to := laneRange(s, stage, lane)
-	st := newStrip(int(to - from))
-	for i := from; i < to; i++ {
-		st.add(s.Start[i], s.End[i], classOf(s, i, lane), i)
+	st := &Strip{Start: s.Start[from:to:to], End: s.End[from:to:to], Class: make([]Class, to-from), Span: make([]int32, to-from)}
+	last := -1 // kind of the span before
+	for k := range st.Class {
+		i := from + int32(k)
+		st.Span[k] = i
+		if kind := int(s.Kind[i]); kind == last && lane != report.LaneExposed {
+			st.Class[k] = st.Class[k-1]
+		} else {
+			st.Class[k], last = classOf(s, i, lane), kind
+		}
 	}
 	return st
 }
@@ -111,7 +118,7 @@ func plainStrip(s *report.Spans, stage int, lane report.Lane) *Strip {
 // commStrip shows the spans of one lane of communication, cut where they are exposed.
 func commStrip(s *report.Spans, stage int, lane report.Lane, exposed *Strip) *Strip {
 	from, to := laneRange(s, stage, lane)
-	st := newStrip(int(to - from))
+	st := newStrip(int(to-from) + exposed.Len())
 	e := 0
 	for i := from; i < to; i++ {
 		start, end, class := s.Start[i], s.End[i], classOf(s, i, lane)
@@ -161,6 +168,12 @@ func partTable(works []report.Work, lane report.Lane) [][]PartRange {
 func partStrip(s *report.Spans, stage int, table [][]PartRange) *Strip {
 	from, to := laneRange(s, stage, report.LaneCompute)
 	st := &Strip{Parts: table}
+	if table == nil {
+		return st
+	}
+	n := int(to - from)
+	st.Start, st.End, st.Class = make([]int64, 0, n), make([]int64, 0, n), make([]Class, 0, n)
+	st.Span, st.Work = make([]int32, 0, n), make([]int32, 0, n)
 	for i := from; i < to; i++ {
 		w := s.Work[i]
 		if w >= 0 && int(w) < len(table) && len(table[w]) > 0 {
@@ -175,7 +188,8 @@ func newStrip(n int) *Strip {
 	return &Strip{Start: make([]int64, 0, n), End: make([]int64, 0, n), Class: make([]Class, 0, n), Span: make([]int32, 0, n)}
 }
 
-// classOf gives the colour role of span i when it is drawn on lane.
+// classOf gives the colour role of span i when it is drawn on lane: by its kind, on the lane of
+// exposed time by its state.
 func classOf(s *report.Spans, i int32, lane report.Lane) Class {
 	kind := step.Kind(s.Kind[i])
 	switch lane {
