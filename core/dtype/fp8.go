@@ -1,6 +1,9 @@
 package dtype
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // FP8 is a format of 8 bits. A tensor of either is stored and sent as U8.
 type FP8 uint8
@@ -45,11 +48,11 @@ func (f FP8) String() string { return [...]string{"e4m3", "e5m2"}[f] }
 func (f FP8) Max() float32 { return f.Decode(uint8(fp8Layouts[f].max)) }
 
 // Encode rounds x to nearest, ties to even, and saturates.
-func (f FP8) Encode(x float32) uint8 { return saturated[f][index8(x)] }
+func (f FP8) Encode(x float32) uint8 { return f.codes()[index8(x)] }
 
 // EncodeAll does that to all of src; dst is as long.
 func (f FP8) EncodeAll(dst []uint8, src []float32) {
-	table := &saturated[f]
+	table := f.codes()
 	dst = dst[:len(src)]
 	// WebAssembly pays more for the turn of a loop than for a conversion.
 	for len(src) >= 8 && len(dst) >= 8 {
@@ -71,7 +74,7 @@ func (f FP8) EncodeAll(dst []uint8, src []float32) {
 
 // EncodeScaled encodes every element times scale, rounded to fp32 first; dst is as long as src.
 func (f FP8) EncodeScaled(dst []uint8, src []float32, scale float32) {
-	table := &saturated[f]
+	table := f.codes()
 	dst = dst[:len(src)]
 	for len(src) >= 4 && len(dst) >= 4 {
 		d, s := (*[4]uint8)(dst), (*[4]float32)(src)
@@ -90,11 +93,11 @@ func (f FP8) EncodeScaled(dst []uint8, src []float32, scale float32) {
 func (f FP8) EncodeAs(x float32, o Overflow) uint8 { return f.encode(math.Float32bits(x), o) }
 
 // Decode returns the value of a code, exactly.
-func (f FP8) Decode(code uint8) float32 { return decoded[f][code] }
+func (f FP8) Decode(code uint8) float32 { return f.values()[code] }
 
 // DecodeScaled decodes all of src and multiplies by scaleInv, once rounded; dst is as long.
 func (f FP8) DecodeScaled(dst []float32, src []uint8, scaleInv float32) {
-	table := &decoded[f]
+	table := f.values()
 	dst = dst[:len(src)]
 	for i, code := range src {
 		dst[i] = Canonical(float32(table[code] * scaleInv))
@@ -169,13 +172,25 @@ func index8(x float32) uint16 {
 	return uint16(b>>16) | uint16((b&0xffff+0xffff)>>16)
 }
 
-// saturated holds the code for each index8, decoded the value of each code.
+// saturated holds the code for each index8, decoded the value of each code; they are made when they
+// are first asked for, since most runs of the program never do.
 var (
+	tables    sync.Once
 	saturated [2][1 << 16]uint8
 	decoded   [2][1 << 8]float32
 )
 
-func init() {
+func (f FP8) codes() *[1 << 16]uint8 {
+	tables.Do(makeTables)
+	return &saturated[f]
+}
+
+func (f FP8) values() *[1 << 8]float32 {
+	tables.Do(makeTables)
+	return &decoded[f]
+}
+
+func makeTables() {
 	for f := E4M3; f <= E5M2; f++ {
 		for i := range saturated[f] {
 			saturated[f][i] = f.encode(uint32(i)<<16, Saturate)

@@ -2,6 +2,7 @@ package derive
 
 import (
 	"encoding/json"
+	"sync"
 
 	"distopt/core/scenario"
 	"distopt/web/state"
@@ -13,14 +14,14 @@ type completion struct {
 	Info   string `json:"info,omitempty"`
 }
 
-var completions = func() string {
+var completions = sync.OnceValue(func() string {
 	list := make([]completion, 0, len(scenario.Fields))
 	for i := range scenario.Fields {
 		f := &scenario.Fields[i]
 		list = append(list, completion{f.Path, f.Want(), f.Help})
 	}
 	return encode(list)
-}()
+})
 
 func encode(v any) string {
 	text, err := json.Marshal(v)
@@ -31,7 +32,7 @@ func encode(v any) string {
 }
 
 func editor(read *state.Reading) *Editor {
-	e := &Editor{Completions: completions, Diagnostics: "[]"}
+	e := &Editor{Completions: completions(), Diagnostics: "[]"}
 	if read == nil {
 		return e
 	}
