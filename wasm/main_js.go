@@ -3,6 +3,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"syscall/js"
 
 	"distopt/wasm/bridge"
@@ -10,6 +11,10 @@ import (
 )
 
 func main() {
+	// There is one thread: a collection is time that the visitor waits. Most configurations use a few
+	// MiB, so garbage may be four times that; the limit keeps this from adding up where they do not.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(512 << 20)
 	if js.Global().Get("document").IsUndefined() {
 		serve(js.Global())
 		return
