@@ -11,12 +11,16 @@ import (
 // The head that travels between worker and page is the JSON that json.Marshal makes of a Result. An
 // edit waits for it twice, and reflection takes several times as long as naming the fields here does.
 
-// EncodeHead returns the Result as json.Marshal would: without its spans.
-func (r *Result) EncodeHead() ([]byte, error) {
-	w := head{writing: true, out: make([]byte, 0, 1<<17)}
+// EncodeHead returns the Result as json.Marshal would, without its spans, in the memory of an earlier
+// head if that suffices.
+func (r *Result) EncodeHead(into []byte) ([]byte, error) {
+	w := head{writing: true, out: into[:0]}
 	r.fields(&w)
 	w.mark('}')
-	return w.out, w.err
+	if w.err != nil {
+		return nil, w.err
+	}
+	return w.out, nil
 }
 
 // DecodeHead reads what EncodeHead wrote. It refuses other JSON, even of the same meaning.

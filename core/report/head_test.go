@@ -17,7 +17,7 @@ func requireHead(t *testing.T, r *report.Result) {
 	t.Helper()
 	want, err := json.Marshal(r)
 	require.NoError(t, err)
-	got, err := r.EncodeHead()
+	got, err := r.EncodeHead(nil)
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
 
@@ -88,7 +88,7 @@ func TestHeadWritesNumbersAndTextAsJSONDoes(t *testing.T) {
 }
 
 func TestDecodeHeadRefuses(t *testing.T) {
-	good, err := (&report.Result{Notes: []report.Note{{Text: "x"}}}).EncodeHead()
+	good, err := (&report.Result{Notes: []report.Note{{Text: "x"}}}).EncodeHead(nil)
 	require.NoError(t, err)
 	for n := range good {
 		_, err := report.DecodeHead(good[:n])
@@ -103,7 +103,7 @@ func FuzzDecodeHead(f *testing.F) {
 		Stages:      []report.Stage{{Params: []report.Param{{Shape: []int64{2, 3}}}, Buckets: []report.Bucket{{Fragments: []report.Fragment{{}}}}}},
 		Works:       []report.Work{{Parts: []report.Part{{Name: "qkv"}}}, {}},
 		Collectives: []report.Collective{{Buckets: []int32{1}, Cause: "–"}},
-	}).EncodeHead()
+	}).EncodeHead(nil)
 	require.NoError(f, err)
 	f.Add(head)
 	f.Add([]byte(`{"model_version":"\u00e4","name":""}`))
@@ -112,7 +112,7 @@ func FuzzDecodeHead(f *testing.F) {
 		if err != nil || !utf8.Valid(head) {
 			return
 		}
-		again, err := r.EncodeHead()
+		again, err := r.EncodeHead(nil)
 		require.NoError(t, err)
 		back, err := report.DecodeHead(again)
 		require.NoError(t, err)

@@ -148,14 +148,16 @@ func (m *maker) lastOther(pt *point, at sched.Time) sched.Time {
 	}
 	p := &m.in.Recording.Program
 	t := &m.tasks[pt.task]
+	last := sched.TaskID(sched.None)
 	for _, i := range p.Parts[t.Messages[0]:t.Messages[1]] {
 		other := p.Messages[i].From
 		if other == pt.task {
 			other = p.Messages[i].To
 		}
-		if other != sched.None {
+		if other != last && other != sched.None {
 			add(other)
 		}
+		last = other
 	}
 	return at
 }

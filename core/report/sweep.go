@@ -1,10 +1,6 @@
 package report
 
-import (
-	"slices"
-
-	"distopt/core/sched"
-)
+import "distopt/core/sched"
 
 // stage is what the report finds out about one stage.
 type stage struct {
@@ -150,7 +146,14 @@ type sweeper struct {
 // admit makes active what overlaps [from, to).
 func (w *sweeper) admit(from, to sched.Time) {
 	comms := w.st.comms
-	w.active = slices.DeleteFunc(w.active, func(c int32) bool { return comms[c].end <= from })
+	n := 0
+	for _, c := range w.active {
+		if comms[c].end > from {
+			w.active[n] = c
+			n++
+		}
+	}
+	w.active = w.active[:n]
 	for ; w.next < len(comms) && comms[w.next].start < to; w.next++ {
 		if comms[w.next].end > from {
 			w.active = append(w.active, int32(w.next))

@@ -42,9 +42,11 @@ func (r *runner) Event(e *optim.Event) {
 // event reports an event without fields of its own.
 func (r *runner) event(op optim.Op) {
 	if r.obs != nil {
-		r.Event(&optim.Event{Op: op, Param: -1})
+		r.plainEvent(op)
 	}
 }
+
+func (r *runner) plainEvent(op optim.Op) { r.Event(&optim.Event{Op: op, Param: -1}) }
 
 // moduleEvent reports that a module starts its computation.
 func (r *runner) moduleEvent(op optim.Op, module int32) {

@@ -111,7 +111,7 @@ func (r *recorder) waitMessage(q request) {
 	s := r.pairStream(q.next)
 	if main := &r.streams[mainStream]; q.task > main.knows[s] {
 		r.flush()
-		main.knows[s] = q.task
+		main.learn(s, q.task)
 	}
 }
 

@@ -26,8 +26,14 @@ func (r *recorder) module(i int32) {
 	r.open = run{i, i + 1, layer, 0}
 }
 
-// flush makes a task of what is open: whatever comes next must not overtake it.
+// flush makes tasks of what is open: whatever comes next must not overtake it.
 func (r *recorder) flush() {
+	if len(r.copies) > 0 || r.open.last > r.open.first {
+		r.close()
+	}
+}
+
+func (r *recorder) close() {
 	r.flushCopies()
 	if o := r.open; o.last > o.first {
 		r.open = run{}

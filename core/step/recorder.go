@@ -59,6 +59,7 @@ type stream struct {
 	tail  sched.TaskID             // last task
 	knows [maxStreams]sched.TaskID // what must end before the next task
 	deps  [maxStreams]sched.TaskID // what its tasks already wait for
+	news  sched.TaskID             // the last that it learned of and no task of it waits for yet
 }
 
 // run is a range of modules that one task computes, and its work.
@@ -74,7 +75,7 @@ func newRecorder(s *shared, m *model.Stage, cfg *Config) *recorder {
 	for i := range r.streams {
 		st := &r.streams[i]
 		st.id = sched.StreamID(s.stages + m.Index*s.perDevice + i)
-		st.tail = sched.None
+		st.tail, st.news = sched.None, sched.None
 		for o := range st.knows {
 			st.knows[o], st.deps[o] = sched.None, sched.None
 		}
@@ -104,11 +105,14 @@ func (r *recorder) emit(s int, kind Kind, work WorkID, comm sched.CommID) sched.
 	t := sched.TaskID(len(p.Tasks))
 	st := &r.streams[s]
 	from := int32(len(p.Deps))
-	for o := range r.streams {
-		if d := st.knows[o]; d > st.deps[o] && d > r.synced && o != s {
-			st.deps[o] = d
-			p.Deps = append(p.Deps, d)
+	if st.news > r.synced {
+		for o := range r.streams {
+			if d := st.knows[o]; d > st.deps[o] && d > r.synced && o != s {
+				st.deps[o] = d
+				p.Deps = append(p.Deps, d)
+			}
 		}
+		st.news = sched.None
 	}
 	task, label := r.appendTask()
 	task.Stream, task.Comm, task.Deps[0] = st.id, comm, from
@@ -167,9 +171,15 @@ func (r *recorder) wait(s, on int) {
 			if s == mainStream && o != mainStream {
 				r.flush() // what is open does not wait
 			}
-			a.knows[o] = d
+			a.learn(o, d)
 		}
 	}
+}
+
+// learn notes that what st gets next must wait for task t on local stream o.
+func (st *stream) learn(o int, t sched.TaskID) {
+	st.knows[o] = t
+	st.news = max(st.news, t)
 }
 
 // buckets gives the last task its bucket ids.

@@ -51,7 +51,8 @@ type Progress func(done float64)
 type Bridge struct {
 	simulator eval.Simulator
 	session   *lab.Session
-	block     []byte // of spans, as last encoded
+	head      []byte // of a result, as last encoded
+	block     []byte // of its spans
 }
 
 // op handles one kind of request. head is marshalled as JSON.
@@ -87,7 +88,8 @@ func (b *Bridge) Handle(request []byte, progress Progress) (head, spans []byte, 
 		return nil, nil, err
 	}
 	if r, ok := answer.(*report.Result); ok {
-		head, err = r.EncodeHead()
+		b.head, err = r.EncodeHead(b.head)
+		head = b.head
 	} else {
 		head, err = json.Marshal(answer)
 	}
