@@ -86,7 +86,7 @@ func TestLabPausesAndGoesOn(t *testing.T) {
 func TestLabCancels(t *testing.T) {
 	s := small(opened(t))
 	s, effects := Update(s, LabRun{})
-	s, effects = answer(t, s, effects)
+	s, _ = answer(t, s, effects)
 	late := s.Lab.Request
 	frame := s.Lab.Frame
 	s, stop := Update(s, LabCancel{})
