@@ -174,3 +174,18 @@ func TestHugeFilesAreRefusedAtOnce(t *testing.T) {
 	require.Less(t, time.Since(began), 5*time.Second)
 	require.Equal(t, text, v.document())
 }
+
+func TestPanesKeepTheirSize(t *testing.T) {
+	v := open(t, "")
+	width := fmt.Sprintf(`document.getElementById(%q).offsetWidth`, ids.ConfigPane)
+	usual := get[int](v, width)
+	v.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void document.getElementById(%q).focus()`, ids.SplitConfig)))
+	v.key(kb.ArrowRight)
+	v.wait(fmt.Sprintf(`%s === %d`, width, usual+16))
+	v.do(chromedp.Reload())
+	v.shown(1)
+	require.Equal(t, usual+16, get[int](v, width))
+	v.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void document.getElementById(%q).focus()`, ids.SplitConfig)))
+	v.key(kb.Enter)
+	v.wait(fmt.Sprintf(`%s === %d`, width, usual))
+}

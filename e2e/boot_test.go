@@ -93,7 +93,7 @@ func (v *visitor) stopped() string {
 const savedText = "model:\n  # mine\n  hidden_size: 4096\n"
 
 // typed leaves text in storage as the page does while the visitor types.
-const typed = `localStorage.setItem("distopt.a", ` + "`" + savedText + "`" + `)`
+const typed = `sessionStorage.setItem("distopt.a", ` + "`" + savedText + "`" + `)`
 
 func TestSaysWhyItCannotStart(t *testing.T) {
 	dir := site(t)

@@ -90,13 +90,15 @@ func (r *root) Render() app.UI {
 	return app.Elem("div").Class(page).ID("page").Body(
 		&view.Header{Mail: r.mail, VM: p.Header},
 		&view.Config{Mail: r.mail, Tab: p.ConfigTab, Form: p.Form, Editor: p.Editor, Problems: p.Problems, Shown: s.Sheet == state.ConfigSheet},
+		&view.Splitter{ID: ids.SplitConfig, Property: "--w-config", Label: "Width of the configuration", Pane: ids.ConfigPane, Min: 240, Max: 640},
 		app.Elem("main").Class("main").Body(
 			&view.Banner{Mail: r.mail, VM: p.Banner},
 			&view.Figures{Mail: r.mail, VM: p.Figures},
-			app.Elem("div").Class("timeline").Body(
+			app.Elem("div").ID(ids.TimelinePane).Class("timeline").Body(
 				&view.Timeline{Mail: r.mail, VM: p.Timeline, Control: r.timeline},
 				&view.Inspector{Mail: r.mail, VM: p.Inspector, Slot: s.Select.Slot, ID: ids.Inspector},
 			),
+			&view.Splitter{ID: ids.SplitTimeline, Property: "--h-timeline", Label: "Height of the timeline", Across: true, Pane: ids.TimelinePane, Min: 200, Max: 1600},
 			&view.Details{Mail: r.mail, VM: p.Details, Inspector: p.Inspector, Slot: s.Select.Slot, Pictures: r.buckets, Charts: r.charts},
 		),
 		&view.Status{VM: p.Status},

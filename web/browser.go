@@ -58,23 +58,10 @@ func settle(promise app.Value, done func(app.Value), failed func()) {
 	promise.Call("then", ok, bad)
 }
 
-// attempt runs f and swallows what the browser throws: storage may be full or forbidden.
+// attempt runs f and swallows what the browser throws.
 func attempt(f func()) {
 	defer func() { _ = recover() }()
 	f()
-}
-
-func store(key, text string) {
-	attempt(func() { app.Window().Get("localStorage").Call("setItem", key, text) })
-}
-
-func stored(area, key string) (text string) {
-	attempt(func() {
-		if v := app.Window().Get(area).Call("getItem", key); v.Truthy() {
-			text = v.String()
-		}
-	})
-	return text
 }
 
 // download offers text as a file.

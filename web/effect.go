@@ -10,6 +10,7 @@ import (
 	"distopt/web/canvas"
 	"distopt/web/ids"
 	"distopt/web/state"
+	"distopt/web/storage"
 	"distopt/web/worker"
 )
 
@@ -34,7 +35,7 @@ func (r *root) run(e state.Effect) {
 	case state.Later:
 		after(e.Milliseconds, func() { r.send(e.Msg) })
 	case state.Save:
-		store(storageKeys[e.Slot], e.Text)
+		storage.Tab.Set(storageKeys[e.Slot], e.Text)
 	case state.SetTheme:
 		r.setTheme(e.Theme)
 	case state.RevealLine:
@@ -157,7 +158,7 @@ func (r *root) setTheme(t state.Theme) {
 	} else {
 		html.Call("setAttribute", "data-theme", name)
 	}
-	store(storageTheme, name)
+	storage.Browser.Set(storageTheme, name)
 	r.recolour()
 }
 

@@ -9,6 +9,7 @@ import (
 	"distopt/core/share"
 	"distopt/web/ids"
 	"distopt/web/state"
+	"distopt/web/storage"
 )
 
 // start opens what the address says, else what a stopped page has saved, else the presets.
@@ -17,12 +18,12 @@ func (r *root) start() {
 	for i := range opening {
 		r.opening[i] = opening[i].Text
 	}
-	if theme := stored("localStorage", storageTheme); theme != "" {
+	if theme := storage.Browser.Get(storageTheme); theme != "" {
 		r.state.Theme = map[string]state.Theme{"light": state.Light, "dark": state.Dark}[theme]
 		r.setTheme(r.state.Theme)
 	}
-	if stored("sessionStorage", ids.RestoreFlag) != "" {
-		attempt(func() { app.Window().Get("sessionStorage").Call("removeItem", ids.RestoreFlag) })
+	if storage.Tab.Get(ids.RestoreFlag) != "" {
+		storage.Tab.Remove(ids.RestoreFlag)
 		if docs, ok := restored(opening); ok {
 			r.send(state.Started{Docs: docs, Note: "Restored as it was typed."})
 			return
@@ -57,7 +58,7 @@ func brief(text string) string {
 // restored takes the texts that the page saved as they were typed.
 func restored(docs [2]state.Document) ([2]state.Document, bool) {
 	for i, key := range storageKeys {
-		text := stored("localStorage", key)
+		text := storage.Tab.Get(key)
 		if text == "" {
 			return docs, false
 		}
@@ -146,13 +147,14 @@ func (r *root) share() {
 	}
 	link := address("origin") + address("pathname") + address("search") + "#" + fragment
 	r.replace("#" + fragment)
-	copied := func(ok bool) { r.send(state.LinkMade{Link: link, Copied: ok}) }
+	r.send(state.LinkMade{Link: link})
+	copied := func(c state.Copy) { r.send(state.LinkCopied{Link: link, Copy: c}) }
 	clipboard := app.Window().Get("navigator").Get("clipboard")
-	if !clipboard.Truthy() {
-		copied(false)
+	if !clipboard.Truthy() { // a page that did not come by HTTPS or from this machine
+		copied(state.CopyRefused)
 		return
 	}
-	settle(clipboard.Call("writeText", link), func(app.Value) { copied(true) }, func() { copied(false) })
+	settle(clipboard.Call("writeText", link), func(app.Value) { copied(state.CopyDone) }, func() { copied(state.CopyRefused) })
 }
 
 // writeAddress keeps the address in step with what is shown, so that a reload brings it back. The

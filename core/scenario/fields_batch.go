@@ -37,7 +37,7 @@ var batchFields = []Field{
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.PP },
 	},
 	{
-		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxChunks, Default: Null, Optional: true, Null: "one, not interleaved",
+		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxChunks, Default: Null, Optional: true, Null: "not interleaved",
 		Help:  "Interleaved schedule: groups of layers on each stage (VP). Megatron-core asks for more than two stages.",
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.VP },
 	},

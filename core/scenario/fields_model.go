@@ -35,7 +35,7 @@ var modelFields = []Field{
 		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Heads },
 	},
 	{
-		Path: pathGroups, Label: "Query groups", Kind: Int, Min: 1, Max: maxWidth, Default: Null, Optional: true, Null: "num_attention_heads",
+		Path: pathGroups, Label: "Query groups", Kind: Int, Min: 1, Max: maxWidth, Default: Null, Optional: true, Null: "one per head",
 		Help:  "Key and value heads (grouped-query attention). A divisor of the heads and a multiple of TP.",
 		Group: GroupModel, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.QueryGroups },
 	},
@@ -60,7 +60,7 @@ var modelFields = []Field{
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.OverrideVocab },
 	},
 	{
-		Path: pathKV, Label: "Channels per head", Kind: Int, Min: 1, Max: maxWidth, Default: Null, Optional: true, Null: "hidden_size / num_attention_heads",
+		Path: pathKV, Label: "Channels per head", Kind: Int, Min: 1, Max: maxWidth, Default: Null, Optional: true, Null: "hidden / heads",
 		Help:  "Width of one attention head.",
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.KVChannels },
 	},

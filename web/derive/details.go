@@ -94,7 +94,7 @@ func status(k statusKey) *Status {
 }
 
 func dialog(k dialogKey) *Dialog {
-	d := &Dialog{Kind: k.kind, Link: k.shared.Link, Copied: k.shared.Copied, Length: Count(int64(len(k.shared.Link))), Import: k.read, Failed: k.refused, Model: k.model}
+	d := &Dialog{Kind: k.kind, Link: k.shared.Link, Copy: k.shared.Copy, Length: Count(int64(len(k.shared.Link))), Import: k.read, Failed: k.refused, Model: k.model}
 	if k.read != nil && !k.read.OK() {
 		first := problems(k.read).Items[0]
 		d.Failed = "Imported, but not simulated: "

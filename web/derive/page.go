@@ -127,7 +127,7 @@ type Status struct {
 type Dialog struct {
 	Kind   state.Dialog
 	Link   string
-	Copied bool
+	Copy   state.Copy
 	Length string
 	Import *state.Reading
 	Failed string // why an import was refused, or can't be simulated

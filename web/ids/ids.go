@@ -53,6 +53,10 @@ const (
 	WorkerStop    = "worker-stopped" // card: the simulator stopped
 	Restart       = "restart"        // its button
 	Live          = "live"           // polite live region
+	SplitConfig   = "split-config"   // separators between panes
+	SplitTimeline = "split-timeline"
+	ConfigPane    = "config"
+	TimelinePane  = "timeline-pane"
 )
 
 // Ids of the key figures; the element's data-value holds the bare number (ns, fraction, bytes or
@@ -88,8 +92,8 @@ const (
 // page that then starts takes the texts instead of the preset (a link in the hash still comes first
 // if the texts are missing) and clears the flag.
 const (
-	StorageA    = "distopt.a"       // localStorage: A as typed
-	StorageB    = "distopt.b"       // localStorage: B as typed
+	StorageA    = "distopt.a"       // sessionStorage: A as typed
+	StorageB    = "distopt.b"       // sessionStorage: B as typed
 	RestoreFlag = "distopt.restore" // sessionStorage: "1"
 )
 

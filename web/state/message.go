@@ -100,10 +100,12 @@ type (
 		Docs [2]Document
 		Link Opened
 	}
-	// LinkMade is the link to what is shown, copied or not.
-	LinkMade struct {
-		Link   string
-		Copied bool
+	// LinkMade is the link to what is shown, on its way to the clipboard.
+	LinkMade struct{ Link string }
+	// LinkCopied is what became of the copy of Link.
+	LinkCopied struct {
+		Link string
+		Copy Copy
 	}
 	LinkRefused struct{ Link, Reason string }
 	// LinkLeft is the address without a link again, as by the browser's back button.

@@ -177,12 +177,21 @@ type VersionRow struct {
 	Err     string
 }
 
+// Copy says how far a link came on its way to the clipboard.
+type Copy uint8
+
+const (
+	Copying Copy = iota // the browser may be asking the visitor
+	CopyDone
+	CopyRefused
+)
+
 // Shared is the link made last.
 type Shared struct {
-	Link   string
-	Copied bool
-	Note   string // why a link that was opened gives other figures, or could not be read
-	Bad    string // the text of a link that could not be read
+	Link string
+	Copy Copy
+	Note string // why a link that was opened gives other figures, or could not be read
+	Bad  string // the text of a link that could not be read
 
 	// Model and Made are the version and the step times that an opened link was made with.
 	Model string

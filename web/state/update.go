@@ -188,9 +188,13 @@ func Update(s State, m Msg) (State, []Effect) {
 	case ShareAsked:
 		do(MakeLink{})
 	case LinkMade:
-		s.Shared.Link, s.Shared.Copied = m.Link, m.Copied
+		s.Shared.Link, s.Shared.Copy = m.Link, Copying
 		s.Dialog = ShareDialog
 		do(OpenDialog{ShareDialog})
+	case LinkCopied:
+		if m.Link == s.Shared.Link {
+			s.Shared.Copy = m.Copy
+		}
 	case Copied:
 		s.Notice = m.What
 		do(Later{4000, NoticeGone{m.What}})

@@ -266,3 +266,16 @@ func TestFocusGoesWithTheTimelinesTable(t *testing.T) {
 	_, effects = Update(s, SpanTableToggled{})
 	require.Empty(t, effects, "a click leaves the focus where it is")
 }
+
+func TestShareShowsTheLinkBeforeItIsCopied(t *testing.T) {
+	s := opened(t)
+	s, effects := Update(s, ShareAsked{})
+	require.Equal(t, []Effect{MakeLink{}}, effects)
+	s, effects = Update(s, LinkMade{Link: "#c=1.x"})
+	require.Contains(t, effects, Effect(OpenDialog{ShareDialog}), "a browser may ask before it copies")
+	require.Equal(t, Copying, s.Shared.Copy)
+	s, _ = Update(s, LinkCopied{Link: "#c=1.old", Copy: CopyRefused})
+	require.Equal(t, Copying, s.Shared.Copy, "an answer about an earlier link changes nothing")
+	s, _ = Update(s, LinkCopied{Link: "#c=1.x", Copy: CopyDone})
+	require.Equal(t, CopyDone, s.Shared.Copy)
+}

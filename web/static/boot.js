@@ -36,7 +36,7 @@
 
   // --- the message shown when nothing else can be ---
 
-  const stored = (key) => { try { return localStorage.getItem(key) || ""; } catch { return ""; } };
+  const stored = (key) => { try { return sessionStorage.getItem(key) || ""; } catch { return ""; } };
 
   let stopped = false;
   function stop(title, reason, report) {

@@ -21,7 +21,7 @@ type Config struct {
 
 // Render places tabs, the two views of the text, and the problems at the foot.
 func (c *Config) Render() app.UI {
-	return app.Elem("aside").Class(class("config", when(c.Shown, "open"))).Aria("label", "Configuration").Body(
+	return app.Elem("aside").ID(ids.ConfigPane).Class(class("config", when(c.Shown, "open"))).Aria("label", "Configuration").Body(
 		app.Elem("div").Class("bar tabs").Body(
 			app.Elem("div").Class("tablist").Role("tablist").Aria("label", "Configuration as").Body(
 				c.tab(ids.TabForm, "Form", formPanel, state.Form),

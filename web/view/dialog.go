@@ -75,12 +75,16 @@ func (d *Dialogs) help() app.UI {
 }
 
 func (d *Dialogs) share() app.UI {
-	note := "Link copied, " + d.VM.Length + " characters. It holds both configurations, nothing else about you."
-	if !d.VM.Copied {
-		note = "The browser did not allow copying. Select the link and copy it; " + d.VM.Length + " characters."
+	note := "Link copied, "
+	switch d.VM.Copy {
+	case state.Copying:
+		note = "Copying the link, "
+	case state.CopyRefused:
+		note = "The browser did not allow copying. Select the link and copy it: "
 	}
+	note += d.VM.Length + " characters. It holds both configurations, nothing else about you."
 	return d.frame("share-dialog", "Share",
-		app.Elem("p").Text(note),
+		app.Elem("p").Role("status").Text(note),
 		app.Elem("label").Class("field").Body(app.Text("Link"), app.ElemSelfClosing("input").ID(ids.ShareLink).Attr("type", "text").Attr("readonly", true).Attr("value", d.VM.Link).OnFocus(d.onSelect)),
 		app.Elem("div").Class("acts").Body(app.Elem("button").Attr("type", "button").Class("btn small primary").OnClick(d.onCopy).Text("Copy again")),
 	)
