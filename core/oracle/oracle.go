@@ -36,7 +36,7 @@ var Kinds = []Kind{
 	{"pipeline", isPipeline, plain(CheckPipeline)},
 	{"numerics", isNumerics, CheckNumerics},
 	{"fp8 decode", has("decode_e4m3fn_fp32"), plain(CheckFP8Decode)},
-	{"megatron-core layout", has("case", "chunks", "resolved_bucket_size"), nil},
+	{"megatron-core layout", has("case", "chunks", "resolved_bucket_size"), plain(CheckMegatronLayout)},
 	{"megatron-core trace", has("case", "bucket_groups", "events"), nil},
 	{"megatron-core ddp", has("assignments", "ddp_runs"), nil},
 	{"profile analysis", has("trace", "independent", "hta"), nil},

@@ -19,7 +19,7 @@ func TestReferenceCases(t *testing.T) {
 	require.NoError(t, err)
 	count := map[string]int{}
 	for _, file := range files {
-		kind := filepath.Base(filepath.Dir(file))
+		kind := strings.Replace(filepath.Base(filepath.Dir(file)), "mcore_", "megatron-core ", 1)
 		t.Run(kind+"/"+strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
 			r := Run(unpack(t, file))
 			require.NoError(t, r.Err)
@@ -29,6 +29,7 @@ func TestReferenceCases(t *testing.T) {
 		count[kind]++
 	}
 	require.Equal(t, 69, count["layout"])
+	require.Equal(t, 30, count["megatron-core layout"])
 }
 
 // A case in which any single number, word or truth value is changed fails. (Without a model, rows of

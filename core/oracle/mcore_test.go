@@ -1,0 +1,66 @@
+package oracle
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A layout of Megatron-Core in which any single number, word or truth value is changed fails.
+func TestEveryMegatronFieldCounts(t *testing.T) {
+	for _, name := range []string{"moe_ep2_dp8_instances2", "nvfp4_dp4", "vp2_pp2_ag_with_step_dp4", "layerwise_muon_dp4", "fp32_local_accum_norms_dp2"} {
+		var whole map[string]any
+		require.NoError(t, json.Unmarshal(unpack(t, "testdata/mcore_layout/"+name+".json.gz"), &whole))
+		leaves := 0
+		delete(whole, "name")
+		input := whole["case"]
+		delete(whole, "case")
+		walk(whole, func(change func() (undo func())) {
+			if leaves++; leaves > 1 && leaves%37 != 0 { // a part of them keeps the test short
+				return
+			}
+			undo := change()
+			whole["case"] = input
+			changed, err := json.Marshal(whole)
+			delete(whole, "case")
+			undo()
+			require.NoError(t, err)
+			r := Run(changed)
+			require.Equal(t, Failed, r.Status, "%s: a change goes unseen", name)
+			require.Equal(t, "megatron-core layout", r.Kind)
+		})
+		require.Greater(t, leaves, 500, name)
+	}
+}
+
+// Settings that Megatron-Core does not have, or refuses, are refused.
+func TestMegatronInput(t *testing.T) {
+	var whole map[string]any
+	require.NoError(t, json.Unmarshal(unpack(t, "testdata/mcore_layout/moe_ep4_dp8.json.gz"), &whole))
+	c := whole["case"].(map[string]any)
+	for _, tt := range []struct {
+		in   map[string]any
+		key  string
+		to   any
+		want string
+	}{
+		{c, "dp", 0, "data_parallel_size: got 0"},
+		{c, "instances", 3, "num_distributed_optimizer_instances: got 3"},
+		{c["ddp"].(map[string]any), "bucket_cap_mb", 25, "case.ddp.bucket_cap_mb"},
+		{c["model"].(map[string]any), "quant", "int4", `case.model.quant: got "int4"`},
+		{c["model"].(map[string]any), "heads", 0, "case.model.heads: got 0"},
+		{c["model"].(map[string]any), "router_dtype", "int8", "case.model.router_dtype"},
+		{c["model"].(map[string]any), "experts", 3, "num_moe_experts: got 3"},
+		{c["model"].(map[string]any), "hidden", 1 << 40, "hidden_size"},
+	} {
+		old, had := tt.in[tt.key]
+		tt.in[tt.key] = tt.to
+		data, err := json.Marshal(whole)
+		require.NoError(t, err)
+		require.ErrorContains(t, CheckMegatronLayout(data), tt.want)
+		if tt.in[tt.key] = old; !had {
+			delete(tt.in, tt.key)
+		}
+	}
+}
