@@ -237,6 +237,10 @@ func (g *ledger) Cast(c *optim.Cast) {
 	}
 }
 
+// Apex waits for streams and does not scale by tokens.
+func (g *ledger) WaitCall(_, _ optim.Stream, _ int) { g.t.Error("wait for one call") }
+func (g *ledger) ScaleGrads(*optim.GradScaling)     { g.t.Error("gradients scaled by tokens") }
+
 func (g *ledger) UpdateScaleInv(*optim.Reduction) { g.issue(optim.Main, "scale_inv") }
 func (g *ledger) AllReduceAmax(*optim.Reduction)  { g.amaxs++; g.issue(optim.Main, "all-reduce amax") }
 

@@ -145,6 +145,8 @@ func (nothing) CheckFinite() bool                   { return true }
 func (nothing) Adam(*optim.Update)                  {}
 func (nothing) Cast(*optim.Cast)                    {}
 func (nothing) UpdateScaleInv(*optim.Reduction)     {}
+func (nothing) WaitCall(_, _ optim.Stream, _ int)   {}
+func (nothing) ScaleGrads(*optim.GradScaling)       {}
 func (nothing) AllReduceAmax(*optim.Reduction)      {}
 func (nothing) AllGather(*optim.Collective)         {}
 func (nothing) UseParams(*optim.ParamUse)           {}

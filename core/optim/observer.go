@@ -41,6 +41,15 @@ const (
 	OpParamSyncFuncEnd Op = "param_sync_func_end" // Chunk
 )
 
+// Events of Megatron-Core alone. Its syncs name a bucket group: Chunk and BucketGroup.
+const (
+	OpWait             Op = "wait"              // Coalesced: the compute stream waits for that call
+	OpAllToAll         Op = "all_to_all"        // as OpReduceScatter without Reduce
+	OpPostAllGather    Op = "post_all_gather"   // Tensors
+	OpCopyToQuantized  Op = "copy_to_quantized" // Tensors, N
+	OpCopyMainToBuffer Op = "copy_main_to_param_buffer"
+)
+
 // Event is one thing that the optimizer or the step did, in host order. Only the fields that
 // its Op documents are set; the reference traces (oracle README) define which.
 //
@@ -66,6 +75,12 @@ type Event struct {
 	Request      int         // p2p: number of the request, 0: none
 	On           int         // no_sync
 	Peer         int         // send_loss, recv_loss: global rank
+
+	BucketGroup         int  // of Chunk
+	NoOp                bool // start_grad_sync: launched already
+	Pending, Dispatched bool // finish_param_sync: before the call, a gather is in flight, was started
+	Async               bool // a collective that is waited for later
+	Optimizer           int  // adam: place in the chain
 }
 
 // ParamCopy is one fragment that is copied out of its gathered bucket.

@@ -15,7 +15,10 @@ func TestNames(t *testing.T) {
 	for g := range numGroups {
 		names = append(names, g.String())
 	}
-	require.Equal(t, []string{"distributed", "redundant", "world", "tensor", "embedding"}, names)
+	require.Equal(t, []string{
+		"distributed", "redundant", "world", "tensor", "embedding",
+		"process", "instance", "pipeline", "expert distributed", "expert redundant",
+	}, names)
 	names = nil
 	for r := range numReduceOps {
 		names = append(names, r.String())

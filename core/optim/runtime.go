@@ -16,6 +16,9 @@ import (
 type Runtime interface {
 	// Wait makes everything queued later on waiter run after all that is now queued on on.
 	Wait(waiter, on Stream)
+	// WaitCall makes everything queued later on waiter run after one collective that was queued on
+	// on: the last one with that number (Collective.Call).
+	WaitCall(waiter, on Stream, call int)
 	// ZeroGrad clears the contiguous gradient buffers (none: only host work).
 	ZeroGrad(z *Zero)
 	// AccumulateGrad makes the gradients of parameters part of their buckets.
@@ -31,6 +34,8 @@ type Runtime interface {
 	// AllReduceGrads sums gradients before they are reduced over the data-parallel group: those
 	// of sequence-parallel parameters, flattened, or one tied word embedding.
 	AllReduceGrads(r *GradReduction)
+	// ScaleGrads divides all reduced gradients by the number of tokens that the job's microbatches had.
+	ScaleGrads(s *GradScaling)
 	// LocalNorm computes the squared norm of the local gradient shards.
 	LocalNorm(n *Norm)
 	// AllReduceNorm sums it over a group, after division by the redundant size.
@@ -55,7 +60,7 @@ type Runtime interface {
 }
 
 // Stream is an in-order queue of one rank's device. Streams after Comm are further communication
-// streams (only with Apex #1895).
+// streams (with Apex #1895, and those of expert buffers in Megatron-Core).
 type Stream uint8
 
 // The streams of a rank.
@@ -75,10 +80,21 @@ const (
 	World
 	Tensor
 	Embedding // first and last pipeline stage
+
+	// These exist in Megatron-Core only.
+
+	Process           // data and context parallel ranks: Distributed and Redundant together
+	Instance          // all stages' ranks that hold one copy of the state
+	Pipeline          // one rank of each stage
+	ExpertDistributed // shards the state of the experts
+	ExpertRedundant   // copies of that group
 	numGroups
 )
 
-var groupNames = [numGroups]string{"distributed", "redundant", "world", "tensor", "embedding"}
+var groupNames = [numGroups]string{
+	"distributed", "redundant", "world", "tensor", "embedding",
+	"process", "instance", "pipeline", "expert distributed", "expert redundant",
+}
 
 // String returns the name that the reference traces use.
 func (g Group) String() string { return groupNames[g] }
@@ -119,6 +135,12 @@ type Collective struct {
 	Elems   units.Elems
 	// Divide: the bucket is divided by Size on Stream first, and Op is Sum (Apex #1797).
 	Divide bool
+	// Scale: the bucket is multiplied by this on Main first; 0 and 1: it is not.
+	Scale float64
+	// FP32Sum: whole contributions are exchanged, added up in fp32 and rounded once (an all-to-all).
+	FP32Sum bool
+	// Call numbers the group for WaitCall; 0: nobody waits for it alone.
+	Call int
 }
 
 // Add appends n elements of a bucket to the group.
@@ -173,6 +195,15 @@ type GradReduction struct {
 	Flatten bool
 }
 
+// GradScaling describes ScaleGrads, on Main: the count is broadcast from the last stage and added up
+// over Count's group, and the buffers are multiplied by its reciprocal.
+type GradScaling struct {
+	Broadcast Reduction // NoReduce
+	Count     Reduction
+	Buffers   int
+	Bytes     units.Bytes // of all gradient buffers
+}
+
 // NormKernel is one multi-tensor L2 norm.
 type NormKernel struct {
 	DType   dtype.DType
@@ -202,7 +233,8 @@ type Reduction struct {
 }
 
 // AdamLaunch is one multi-tensor Adam kernel of this rank. Operands are, in order, p, m, v, g,
-// p_out, or with Remainders p, remainder, m, v, g, p_out.
+// p_out, or with Remainders p, remainder, m, v, g, p_out. Where a Cast writes what is gathered there is
+// no p_out.
 type AdamLaunch struct {
 	Group      int // parameter group
 	Remainders bool
@@ -220,6 +252,8 @@ type Update struct {
 	// scaled and stored by a Cast with Rescale.
 	Scaled bool
 	Unpack Copy // its kernel
+	// GradCopies are gradients converted to fp32 before; without tensors they are read as they are.
+	GradCopies Copy
 }
 
 // Copy is one multi-tensor copy kernel; without tensors there is none.

@@ -20,8 +20,8 @@ import "distopt/core/bucket"
 type Sharded interface {
 	// ZeroGrad begins a step: gradient buffers are cleared.
 	ZeroGrad()
-	// PreForward is a parameter's first access in a forward pass (the one-shot pre-forward hook).
-	// It does nothing unless PendingForward(p).
+	// PreForward is a parameter's access in a forward pass (the pre-forward hook of Apex's parameter, of
+	// Megatron-Core's module). It has no effect unless PendingForward(p), and then it is one-shot in Apex.
 	PreForward(p bucket.ParamID)
 	// PostBackward says that autograd has accumulated the gradient of p.
 	PostBackward(p bucket.ParamID)
@@ -35,10 +35,11 @@ type Sharded interface {
 	ParamSyncFunc(chunk int)
 	// AfterBackward is what the framework's training step does between the schedule and clipping:
 	// in NeMo the all-reduce of sequence-parallel gradients, the wait for gradient syncs in flight,
-	// the all-reduce of tied embedding gradients; in plain Apex nothing.
+	// the all-reduce of tied embedding gradients; in Megatron-Core finalize_model_grads; in plain Apex
+	// nothing.
 	AfterBackward()
 	// ClipGradNorm computes the gradient norm (synchronizing what is left) and clips by it. It does
-	// nothing where clipping is off.
+	// nothing where clipping is off, or where Step does it, as in Megatron-Core.
 	ClipGradNorm()
 	// Step updates the parameters and starts or does their gathering.
 	Step()

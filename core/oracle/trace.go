@@ -228,12 +228,14 @@ func (r *replay) findTranspose(got any) {
 type noRuntime struct{}
 
 func (noRuntime) Wait(_, _ optim.Stream)              {}
+func (noRuntime) WaitCall(_, _ optim.Stream, _ int)   {}
 func (noRuntime) ZeroGrad(*optim.Zero)                {}
 func (noRuntime) AccumulateGrad(*optim.Accumulation)  {}
 func (noRuntime) ReduceScatter(*optim.Collective)     {}
 func (noRuntime) AllReduceShards(*optim.Collective)   {}
 func (noRuntime) KeepShards(*optim.Kept)              {}
 func (noRuntime) AllReduceGrads(*optim.GradReduction) {}
+func (noRuntime) ScaleGrads(*optim.GradScaling)       {}
 func (noRuntime) LocalNorm(*optim.Norm)               {}
 func (noRuntime) AllReduceNorm(*optim.Reduction)      {}
 func (noRuntime) Clip(float64)                        {}

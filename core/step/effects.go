@@ -139,7 +139,9 @@ func (r *recorder) collective(kind Kind, op Collective, c *optim.Collective) {
 		ids = append(ids, m.Bucket)
 	}
 	r.ids = ids
+	r.scale(c)
 	r.launch(c.Stream, w, r.comm(c.Group), ids...)
+	r.number(c.Call)
 }
 
 // KeepShards adds shards to those of an earlier sync; storing one moves nothing.

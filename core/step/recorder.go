@@ -41,6 +41,7 @@ type recorder struct {
 	accumulating      bool       // a whole chunk's gradients are accumulated at once
 
 	shards []units.Bytes  // of every bucket, as last reduced
+	calls  []sched.TaskID // numbered collectives
 	made   [numJoints]int // joint collectives so far
 }
 

@@ -74,6 +74,7 @@ type Ranks struct {
 	gradNorm  float32 // without the gradient scale
 	norm      float32 // with it, when it was last asked for
 	lossScale float32
+	tokens    int // by which ScaleGrads divides
 	begun     int // steps before those of this control flow
 
 	transposes int

@@ -8,10 +8,15 @@ import (
 // Wait has nothing to wait for: effects are complete when they return.
 func (r *Ranks) Wait(_, _ optim.Stream) {}
 
+// WaitCall has nothing to wait for either.
+func (r *Ranks) WaitCall(_, _ optim.Stream, _ int) {}
+
 // ReduceScatter gives each rank of every distributed group its shard of the group's sum. The shard of
 // rank i is added up in the order i+1, i+2, ..., i, each partial sum rounded to the bucket's format;
 // an average multiplies contributions by 1/size first, both the factor and the products rounded.
-// With RankOrder every shard is added up from the first rank to the last.
+// With RankOrder every shard is added up from the first rank to the last. A scale multiplies
+// contributions, rounded, before anything else. With FP32Sum partial sums are not rounded, and rank
+// order holds.
 func (r *Ranks) ReduceScatter(c *optim.Collective) {
 	buckets := r.follow()
 	for _, m := range c.Members {
@@ -23,7 +28,7 @@ func (r *Ranks) ReduceScatter(c *optim.Collective) {
 				base := i * int(b.Shard)
 				r.reduce(c, to, len(group), func(j, start, end int) Tensor {
 					from := &group[(i+1+j)%len(group)]
-					if r.c.RankOrder {
+					if r.c.RankOrder || c.FP32Sum {
 						from = &group[j]
 					}
 					return r.gradBucket(from, b).Slice(base+start, base+end)
@@ -59,10 +64,17 @@ func (r *Ranks) AllReduceShards(c *optim.Collective) {
 // reduce fills to with the sum of n contributions; contribution gives a part of the one that is
 // added at position j.
 func (r *Ranks) reduce(c *optim.Collective, to Tensor, n int, contribution func(j, start, end int) Tensor) {
+	if c.FP32Sum {
+		r.reduceWide(c, to, n, contribution)
+		return
+	}
 	d := to.DType
 	factor := float32(1)
-	if c.Op == optim.Average {
+	switch {
+	case c.Op == optim.Average:
 		factor = d.Round(1 / float32(n))
+	case c.Scale != 0:
+		factor = float32(c.Scale) // it is a number there, not a tensor: not rounded
 	}
 	for start := 0; start < to.Len(); start += block {
 		end := min(start+block, to.Len())
@@ -95,6 +107,46 @@ func (r *Ranks) reduce(c *optim.Collective, to Tensor, n int, contribution func(
 			dtype.CanonicalAll(sum)
 		}
 		to.Slice(start, end).Store(sum)
+	}
+}
+
+// reduceWide is reduce with sums in fp32, rounded at the end.
+func (r *Ranks) reduceWide(c *optim.Collective, to Tensor, n int, contribution func(j, start, end int) Tensor) {
+	factor := float32(1)
+	if c.Scale != 0 {
+		factor = float32(c.Scale)
+	}
+	for start := 0; start < to.Len(); start += block {
+		end := min(start+block, to.Len())
+		sum := r.work[0][:end-start]
+		clear(sum)
+		for j := range n {
+			product := r.work[2][:len(sum)]
+			multiply(product, contribution(j, start, end).values(r.work[1]), factor)
+			to.DType.RoundAll(product)
+			addProduct(sum, product, 1)
+		}
+		dtype.CanonicalAll(sum)
+		to.Slice(start, end).Store(sum)
+	}
+}
+
+// SetTokens sets by how many tokens ScaleGrads divides.
+func (r *Ranks) SetTokens(n int) { r.tokens = n }
+
+// ScaleGrads multiplies every reduced gradient by the reciprocal of the number of tokens, rounding.
+func (r *Ranks) ScaleGrads(*optim.GradScaling) {
+	factor := float32(1 / float64(max(r.tokens, 1)))
+	for n := range r.ranks {
+		for id := range r.ranks[n].shards {
+			grad := r.ranks[n].shards[id].Grad
+			for start := 0; start < grad.Len(); start += block {
+				part := grad.Slice(start, min(start+block, grad.Len()))
+				x := part.values(r.work[0])
+				multiply(x, x, factor)
+				part.keep(x)
+			}
+		}
 	}
 }
 
