@@ -31,12 +31,14 @@ type Engine struct {
 	last    []TaskID // of a communicator: its latest issued task
 	queue   queue
 
-	// One link per task: the next of its device until its host issues it, then the next that its
-	// stream has been given.
-	next []TaskID
-	// waiter is, per task, 1 + the first lane that waits for its end.
-	waiter   []int32
+	links    []link // of a task
 	ownMeets []Time
+}
+
+// link leads on from a task.
+type link struct {
+	next   TaskID // of its device until its host issues it, then the next that its stream has been given
+	waiter int32  // 1 + the first lane that waits for its end
 }
 
 // never is the time of an event that is not known yet.
@@ -151,15 +153,15 @@ func (e *Engine) visit(d int32, now Time) {
 			e.try(dev, l, b, now)
 		}
 	}
+	at, set := never, dev.running|dev.timed
 	if dev.rerate {
 		dev.rerate = false
-		e.rerate(dev, lanes, now)
+		at, set = e.rerate(dev, lanes, now), dev.timed
 	}
-	at := never
-	for set := dev.running | dev.timed; set != 0; set &= set - 1 {
+	for ; set != 0; set &= set - 1 {
 		at = min(at, lanes[bits.TrailingZeros64(set)].end)
 	}
-	e.queue.set(d, at)
+	e.queue.later(d, at)
 }
 
 // end ends the running task of lane b.
@@ -178,14 +180,14 @@ func (e *Engine) end(dev *device, l *lane, b int, now Time) {
 		dev.check |= 1
 	}
 	e.done++
-	if e.waiter[t] != 0 {
+	if e.links[t].waiter != 0 {
 		e.release(t, now)
 	}
 }
 
 // release looks at what has waited to know the end of t.
 func (e *Engine) release(t TaskID, now Time) {
-	for w := e.waiter[t]; w != 0; {
+	for w := e.links[t].waiter; w != 0; {
 		l := &e.lanes[w-1]
 		dev := &e.devices[l.device]
 		dev.check |= 1 << (w - 1 - dev.first)
@@ -196,8 +198,8 @@ func (e *Engine) release(t TaskID, now Time) {
 
 // wait makes lane b wait for the end of t.
 func (e *Engine) wait(dev *device, l *lane, b int, t TaskID) {
-	l.link = e.waiter[t]
-	e.waiter[t] = dev.first + int32(b) + 1
+	l.link = e.links[t].waiter
+	e.links[t].waiter = dev.first + int32(b) + 1
 }
 
 // ready reports whether the ends of all dependencies of the lane's head are known, and finds the
@@ -267,7 +269,7 @@ func (e *Engine) start(dev *device, l *lane, b int, t *Task, s *Span, now Time) 
 	}
 	*s = Span{Start: now, End: notEnded, By: by, Cause: cause}
 
-	l.head = e.next[i]
+	l.head = e.links[i].next
 	if l.head != None {
 		l.front(l.head, &e.tasks[l.head], e.spans[l.head].Start)
 	}

@@ -12,7 +12,7 @@ func (e *Engine) host(dev *device, l *lane, now Time) {
 				return
 			}
 			t := &e.tasks[i]
-			dev.next = e.next[i]
+			dev.next = e.links[i].next
 			if e.laneOf[t.Stream] != dev.first {
 				e.issue(dev, i, t)
 				continue
@@ -56,11 +56,11 @@ func (e *Engine) issue(dev *device, i TaskID, t *Task) {
 	}
 	dev.hostTime += t.Launch
 	dev.outstanding++
-	e.next[i] = None
+	e.links[i].next = None
 	lane := e.laneOf[t.Stream]
 	l := &e.lanes[lane]
 	if l.head != None {
-		e.next[l.tail] = i
+		e.links[l.tail].next = i
 	} else {
 		l.front(i, t, s.Start)
 		dev.check |= 1 << (lane - dev.first)

@@ -88,24 +88,26 @@ func (e *Engine) loadTasks() error {
 	if err != nil {
 		return err
 	}
-	e.next = grow(e.next, len(p.Tasks))
-	e.waiter = grow(e.waiter, len(p.Tasks))
-	clear(e.waiter)
+	e.links = grow(e.links, len(p.Tasks))
 	e.last = grow(e.last, p.Comms)
 	e.forgetComms()
+	hosts := StreamID(p.Devices)
+	bounds := bounds{int64(len(p.Streams)), int64(p.Comms), int64(len(p.Deps)), int64(len(p.Parts))}
 	for i := len(p.Tasks) - 1; i >= 0; i-- {
 		t := &p.Tasks[i]
-		if uint(t.Stream) >= uint(len(p.Streams)) ||
-			uint64(t.Work) >= uint64(maxTime) || uint64(t.Launch) >= uint64(maxTime) ||
-			t.Class >= NumClasses || t.Comm < None || int(t.Comm) >= p.Comms ||
-			!within(t.Deps, len(p.Deps)) || !within(t.Messages, len(p.Parts)) ||
-			t.Drain && int(t.Stream) >= p.Devices ||
-			t.Messages[0] < t.Messages[1] && int(t.Stream) < p.Devices {
+		if bounds.broken(t) {
+			return p.taskError(i)
+		}
+		if t.Stream < hosts {
+			if t.Comm != None || t.Messages[0] < t.Messages[1] {
+				return p.taskError(i)
+			}
+		} else if t.Drain {
 			return p.taskError(i)
 		}
 		device := p.Streams[t.Stream].Device
 		if t.Comm != None {
-			if at := e.last[t.Comm]; at != None && at != TaskID(device) || int(t.Stream) < p.Devices {
+			if at := e.last[t.Comm]; at != None && at != TaskID(device) {
 				return p.taskError(i)
 			}
 			e.last[t.Comm] = TaskID(device)
@@ -114,7 +116,7 @@ func (e *Engine) loadTasks() error {
 			return fmt.Errorf("program: its tasks may take %d ns, want less than %d", total, maxTotal)
 		}
 		d := &e.devices[device]
-		e.next[i] = d.next
+		e.links[i] = link{next: d.next}
 		d.next = TaskID(i)
 		e.spans[i].End = notEnded
 	}
@@ -130,6 +132,23 @@ func (e *Engine) loadTasks() error {
 		}
 	}
 	return nil
+}
+
+// bounds are the numbers of things that a task may name.
+type bounds struct{ streams, comms, deps, parts int64 }
+
+// broken reports whether a field of t is out of its range: a difference that must not be negative
+// is. All are looked at in one go, since a branch for each would cost more than they do.
+func (b *bounds) broken(t *Task) bool {
+	stream, comm := int64(t.Stream), int64(t.Comm)
+	d0, d1 := int64(t.Deps[0]), int64(t.Deps[1])
+	m0, m1 := int64(t.Messages[0]), int64(t.Messages[1])
+	return stream|(b.streams-1-stream)|
+		(comm-None)|(b.comms-1-comm)|
+		int64(t.Work)|int64(maxTime-1-t.Work)|int64(t.Launch)|int64(maxTime-1-t.Launch)|
+		(NumClasses-1-int64(t.Class))|
+		d0|(d1-d0)|(b.deps-d1)|
+		m0|(m1-m0)|(b.parts-m1) < 0
 }
 
 func (e *Engine) forgetComms() {
