@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,5 +64,45 @@ func TestMegatronInput(t *testing.T) {
 		if tt.in[tt.key] = old; !had {
 			delete(tt.in, tt.key)
 		}
+	}
+}
+
+// A trace of Megatron-Core in which any single field of an answer is changed fails, and so does one
+// that lacks an answer, has one twice, or breaks off.
+func TestEveryMegatronEventCounts(t *testing.T) {
+	for _, name := range []string{"dp4_fp8_overlap", "dp4_rs_fp32_accum_overlap", "dp8_moe_ep4_no_overlap", "pp2_vp2_stage0_aligned_mb4", "pp2_stage1_tied_1f1b_mb4_aligned"} {
+		var whole map[string]any
+		require.NoError(t, json.Unmarshal(unpack(t, "testdata/mcore_trace/"+name+".json.gz"), &whole))
+		fails := func(what string, changed any) {
+			events := whole["events"]
+			whole["events"] = changed
+			data, err := json.Marshal(whole)
+			whole["events"] = events
+			require.NoError(t, err)
+			require.Error(t, CheckMegatronTrace(data), "%s: %s", name, what)
+		}
+		events := whole["events"].([]any)
+		require.NoError(t, CheckMegatronTrace(unpack(t, "testdata/mcore_trace/"+name+".json.gz")))
+		fails("cut off", events[:len(events)-1])
+		leaves := 0
+		for i, event := range events {
+			fields := event.(map[string]any)
+			if slices.Contains([]string{"fwd", "bwd", "chunk_fwd", "chunk_bwd"}, text(fields["op"])) {
+				continue
+			}
+			if i%7 == 0 {
+				fails(fmt.Sprintf("without event %d", i), slices.Delete(slices.Clone(events), i, i+1))
+				fails(fmt.Sprintf("event %d twice", i), slices.Insert(slices.Clone(events), i, event))
+			}
+			walk(fields, func(change func() (undo func())) {
+				if leaves++; leaves%11 != 0 { // a part of them keeps the test short
+					return
+				}
+				undo := change()
+				fails(fmt.Sprintf("event %d: %s", i, show(fields)), events)
+				undo()
+			})
+		}
+		require.Greater(t, leaves, 200, name)
 	}
 }

@@ -30,6 +30,7 @@ func TestReferenceCases(t *testing.T) {
 	}
 	require.Equal(t, 69, count["layout"])
 	require.Equal(t, 30, count["megatron-core layout"])
+	require.Equal(t, 13, count["megatron-core trace"])
 }
 
 // A case in which any single number, word or truth value is changed fails. (Without a model, rows of
