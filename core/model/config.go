@@ -25,8 +25,18 @@ type Config struct {
 	Gated            bool // activation ends in "glu": two halves in FC1
 	Tied             bool // share_embeddings_and_output_weights
 
+	QKNorm bool // qk_layernorm: queries and keys are normalized head by head
+
+	Experts          int64  // num_moe_experts; 0: every layer is dense
+	TopK             int64  // moe_router_topk; 0 counts as 1
+	ExpertFFN        int64  // moe_ffn_hidden_size; 0: FFN
+	SharedFFN        int64  // moe_shared_expert_intermediate_size; 0: no shared expert
+	ExpertLayers     string // which layers have experts, '1' or '0', repeated over the layers; "": all (ExpertPattern)
+	FP32Router       bool   // moe_router_dtype fp32: logits and routing in fp32
+	FP32RouterWeight bool   // the router's weight is stored so
+
 	FP8       bool // GEMMs of the layers run in FP8
-	FP8Params bool // and their weights are stored as FP8 tensors
+	FP8Params bool // and their weights are stored as FP8 tensors, or in another quantized format
 
 	DType dtype.DType // of all parameters that are not FP8
 }
@@ -38,6 +48,9 @@ type Split struct {
 	PP    int  // pipeline stages
 	Index int  // this stage
 	VP    int  // model chunks on each stage, 1: no virtual stages
+
+	EP  int // expert-parallel size; 0 counts as 1
+	ETP int // tensor-parallel size of experts; 0: TP
 }
 
 // Bounds that keep every product inside int64, far beyond any model.
@@ -109,6 +122,9 @@ func (c *Config) check(s Split) error {
 				f.path, f.got, tp, (f.got/tp+1)*tp)
 		}
 	}
+	if err := c.checkExperts(s); err != nil {
+		return err
+	}
 	if c.Heads > maxDim/c.KVChannels || c.Groups > maxDim/c.KVChannels {
 		return fmt.Errorf("kv_channels: got %d for %d heads, want at most %d elements in all heads", c.KVChannels, c.Heads, int64(maxDim))
 	}
@@ -122,11 +138,14 @@ func (c *Config) heads() (query, qkv int64) {
 }
 
 // fc1 returns the rows of the first MLP projection.
-func (c *Config) fc1() int64 {
+func (c *Config) fc1() int64 { return c.wide(c.FFN) }
+
+// wide returns the rows of a first projection whose activation has ffn elements.
+func (c *Config) wide(ffn int64) int64 {
 	if c.Gated {
-		return 2 * c.FFN
+		return 2 * ffn
 	}
-	return c.FFN
+	return ffn
 }
 
 // Numel multiplies dimensions and refuses what is beyond any parameter.

@@ -67,7 +67,8 @@ func (e *Execution) Recomputes(p Pass) bool {
 func (e *Execution) tokens(c *Config) int64 { return e.Micro * c.Seq / max(e.CP, 1) }
 
 // ModelFLOPs counts the arithmetic of one training step over sequences whole sequences, forward
-// and backward, whatever is recomputed: the products of all weights and of attention.
+// and backward, whatever is recomputed: the products of all weights and of attention. Of experts
+// those count that a token is sent to, and the shared one; routers do not, as in Megatron Bridge.
 //
 // Causal counts the half of the score matrix that causal attention needs, as Megatron Bridge
 // does; Full counts all of it, as Megatron-LM's 72BsLh²(1 + s/6h + V/12Lh) and NeMo 24.07 do.
@@ -76,6 +77,11 @@ func (c *Config) ModelFLOPs(sequences int64) (causal, full units.FLOPs) {
 	h := float64(c.Hidden)
 	perLayer := h * (float64(qkv) + float64(query) + float64(c.fc1()) + float64(c.FFN))
 	weights := float64(float64(c.Layers)*perLayer) + float64(h*float64(c.Vocab))
+	if n := c.numExpertLayers(); n > 0 {
+		k, ffn := max(c.TopK, 1), c.expertFFN()
+		chosen := k*(c.wide(ffn)+ffn) + c.wide(c.SharedFFN) + c.SharedFFN - c.fc1() - c.FFN
+		weights += float64(float64(n) * (h * float64(chosen)))
+	}
 	attention := float64(c.Layers) * float64(query) * float64(c.Seq)
 	tokens := float64(sequences) * float64(c.Seq)
 	causal = units.FLOPs(tokens * (float64(6*weights) + float64(6*attention)))

@@ -26,7 +26,9 @@ type Param struct {
 	FP32Grads        bool // _with_fp32_optimizer: own bucket with fp32 gradients (set by the optimizer's layout)
 	NoOverlap        bool // _disable_overlap_grad_sync (set by the optimizer's layout)
 	Shared           bool // last stage's copy of tied weights: not in the gradient norm
-	TensorParallel   bool // sharded over TP; replicated ones count in the norm on TP rank 0 only
+	SharedEmbedding  bool // either copy of tied weights that two stages hold
+	Expert           bool // reduced over the expert-data-parallel group (allreduce is False)
+	TensorParallel   bool // sharded over TP, experts over ETP; replicated ones count in the norm on TP rank 0 only
 }
 
 // Role says which parameter of the architecture a parameter is.
@@ -52,6 +54,22 @@ const (
 	FinalNormWeight
 	FinalNormBias
 	OutputLayer
+
+	// Of attention with QKNorm, and of layers with experts.
+	QNormWeight
+	QNormBias
+	KNormWeight
+	KNormBias
+	MLPNormWeight
+	MLPNormBias
+	RouterWeight
+	RouterBias
+	ExpertFC1Weight
+	ExpertFC1Bias
+	ExpertFC2Weight
+	ExpertFC2Bias
+	SharedFC1Weight
+	SharedFC2Weight
 )
 
 // ModuleKind says which computation a module is.
@@ -62,14 +80,25 @@ const (
 	Embedding    ModuleKind = iota // "embedding": lookup
 	EmbeddingOut                   // "embedding_out": position add, dropout, scatter to sequence parallel
 	QKV                            // "L0.qkv": norm and fused qkv projection
-	Attention                      // "L0.attn": core attention, no parameters
+	Attention                      // "L0.attn": core attention, no parameters but QKNorm's
 	Proj                           // "L0.proj": output projection, residual
 	FC1                            // "L0.fc1": norm, first MLP projection, activation
 	FC2                            // "L0.fc2"
 	FinalNorm                      // "final_layernorm"
 	Output                         // "output_layer": logits
 	Loss                           // "loss"
+
+	// Of a layer with experts, in the place of FC1 and FC2.
+	MLPNorm   // "L0.mlp_norm"
+	Router    // "L0.router": logits, top-k, load balancing
+	ExpertFC1 // "L0.experts.fc1": dispatch, first projections, activation
+	ExpertFC2 // "L0.experts.fc2": second projections, combination
+	SharedFC1 // "L0.shared.fc1"
+	SharedFC2 // "L0.shared.fc2"; the residual if there is a shared expert
 	NumModuleKind
+
+	// NumDenseKind counts the kinds of models without experts.
+	NumDenseKind = MLPNorm
 )
 
 // Module is one node of the forward pass, in execution order.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"distopt/core/bucket"
+	"distopt/core/dtype"
 )
 
 // BuildStage returns the parameters of one pipeline stage in the order in which Megatron-core
@@ -16,6 +17,10 @@ func BuildStage(c Config, split Split) (*Stage, error) {
 	}
 	if err := c.check(split); err != nil {
 		return nil, err
+	}
+	split.EP = max(split.EP, 1)
+	if split.ETP == 0 {
+		split.ETP = split.TP
 	}
 	perChunk := int(c.Layers) / split.PP / split.VP
 	s := &Stage{Config: c, Split: split}
@@ -49,6 +54,7 @@ type stageBuilder struct {
 	tp     int64
 	prefix string
 	layer  int
+	global int // index of the layer in the whole model
 	index  int
 	// module indexes the modules of the chunk, or of its present layer, by kind.
 	module [NumModuleKind]int
@@ -75,6 +81,7 @@ func (b *stageBuilder) chunk(v int, span ChunkSpan) {
 		}
 	}
 	for b.layer = range span.Layers {
+		b.global = span.FirstLayer + b.layer
 		b.transformerLayer()
 	}
 	b.layer = -1
@@ -102,8 +109,13 @@ func (b *stageBuilder) transformerLayer() {
 	b.add(QKV, trace+"qkv")
 	b.add(Attention, trace+"attn")
 	b.add(Proj, trace+"proj")
-	b.add(FC1, trace+"fc1")
-	b.add(FC2, trace+"fc2")
+	experts := c.expertLayer(b.global)
+	if experts {
+		b.expertModules(trace)
+	} else {
+		b.add(FC1, trace+"fc1")
+		b.add(FC2, trace+"fc2")
+	}
 
 	attention, mlp := layer+"self_attention.", layer+"mlp."
 	b.param(ProjWeight, Proj, attention+"linear_proj.weight", h, query/tp)
@@ -117,6 +129,14 @@ func (b *stageBuilder) transformerLayer() {
 	b.param(QKVWeight, QKV, attention+"linear_qkv.weight", qkv/tp, h)
 	if c.Bias {
 		b.param(QKVBias, QKV, attention+"linear_qkv.bias", qkv/tp)
+	}
+	if c.QKNorm {
+		b.norm(QNormWeight, Attention, attention+"q_layernorm", c.KVChannels)
+		b.norm(KNormWeight, Attention, attention+"k_layernorm", c.KVChannels)
+	}
+	if experts {
+		b.experts(layer)
+		return
 	}
 	b.param(FC1NormWeight, FC1, mlp+"linear_fc1.layer_norm_weight", h)
 	if !c.RMSNorm {
@@ -153,19 +173,35 @@ func (b *stageBuilder) param(role Role, owner ModuleKind, name string, shape ...
 		Role: role, Chunk: b.index, Layer: b.layer, Module: b.module[owner],
 	}
 	switch role {
-	case ProjWeight, QKVWeight, FC1Weight, FC2Weight:
+	case ExpertFC1Weight, ExpertFC2Weight:
+		p.Expert = s.expert()
+		fallthrough
+	case ProjWeight, QKVWeight, FC1Weight, FC2Weight, SharedFC1Weight, SharedFC2Weight:
 		p.FP8 = s.Config.FP8Params
 		p.TensorParallel = true
 	case QKVBias, FC1Bias:
 		p.Bias = true
 		p.TensorParallel = true
+	case ExpertFC1Bias, ExpertFC2Bias: // not named exactly "bias"
+		p.Expert = s.expert()
+		p.TensorParallel = role == ExpertFC1Bias
 	case WordEmbedding:
 		p.TensorParallel = true
+		p.SharedEmbedding = s.Config.Tied && s.PP > 1
 	case OutputLayer:
 		p.TensorParallel = true
 		p.Shared = s.Config.Tied && s.PP > 1
+		p.SharedEmbedding = p.Shared
+	case QNormWeight, QNormBias, KNormWeight, KNormBias:
+		p.Bias = role == QNormBias || role == KNormBias
+		p.SequenceParallel = s.TP > 1 // each rank has other heads
+	case RouterWeight:
+		if s.Config.FP32RouterWeight {
+			p.DType = dtype.FP32
+		}
+		p.SequenceParallel = s.SP
 	case PositionEmbedding:
-	case ProjBias, FC2Bias, FinalNormBias:
+	case ProjBias, FC2Bias, FinalNormBias, MLPNormBias, RouterBias:
 		p.Bias = true
 		p.SequenceParallel = s.SP
 	default: // norms; those inside fused layers are not named "bias"

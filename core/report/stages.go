@@ -64,7 +64,7 @@ func groupOf(r model.Role) string {
 		return "embedding"
 	case model.ProjWeight, model.QKVWeight:
 		return "attention"
-	case model.FC1Weight, model.FC2Weight:
+	case model.FC1Weight, model.FC2Weight, model.ExpertFC1Weight, model.ExpertFC2Weight, model.SharedFC1Weight, model.SharedFC2Weight:
 		return "mlp"
 	}
 	return "other"

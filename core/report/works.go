@@ -85,24 +85,25 @@ func exposedParts(parts []Part) int64 {
 var moduleNames = [model.NumModuleKind]string{
 	model.Embedding: "embedding", model.EmbeddingOut: "embedding output", model.QKV: "qkv", model.Attention: "attention",
 	model.Proj: "projection", model.FC1: "fc1", model.FC2: "fc2", model.FinalNorm: "final norm",
-	model.Output: "output layer", model.Loss: "loss",
+	model.Output: "output layer", model.Loss: "loss", model.MLPNorm: "MLP norm", model.Router: "router",
+	model.ExpertFC1: "experts fc1", model.ExpertFC2: "experts fc2", model.SharedFC1: "shared fc1", model.SharedFC2: "shared fc2",
 }
 
 // workName is the name of a kind; a pass through less than a layer names its modules.
 func workName(w *step.Work) string {
 	name := kinds[w.Kind].name
 	var seen []string
-	layer := 0
+	ends := 0
 	for _, p := range w.Passes {
 		switch p.Module {
-		case model.QKV, model.Attention, model.Proj, model.FC1, model.FC2:
-			layer++
+		case model.QKV, model.FC2, model.ExpertFC2:
+			ends++
 		}
 		if n := moduleNames[p.Module]; !slices.Contains(seen, n) {
 			seen = append(seen, n)
 		}
 	}
-	if len(seen) == 0 || layer == 5 {
+	if len(seen) == 0 || ends == 2 {
 		return name
 	}
 	return name + ", " + strings.Join(seen, ", ")

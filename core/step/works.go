@@ -17,8 +17,8 @@ type interner struct {
 	list    []model.Kernel
 
 	// passes holds 1 + the work of a set of module kinds, forward, backward, and backward of layers
-	// behind the recomputed ones, without kernels of its own.
-	passes [3][1 << model.NumModuleKind]WorkID
+	// behind the recomputed ones, without kernels of its own. Sets of layers with experts are looked up.
+	passes [3][1 << model.NumDenseKind]WorkID
 	plan   []model.Pass
 }
 
@@ -82,9 +82,11 @@ func (in *interner) compute(m *model.Stage, o run, back bool, adds []kernelID) W
 	if back && in.recomputed > 0 && int(o.layer) >= in.recomputed {
 		way, layer = 2, in.recomputed
 	}
-	known := &in.passes[way][kinds]
-	if len(adds) == 0 && *known != 0 {
-		return *known - 1
+	var known *WorkID
+	if len(adds) == 0 && kinds < len(in.passes[way]) {
+		if known = &in.passes[way][kinds]; *known != 0 {
+			return *known - 1
+		}
 	}
 	w := Work{Kind: Forward, Passes: in.plan[:0]}
 	if back {
@@ -99,7 +101,7 @@ func (in *interner) compute(m *model.Stage, o run, back bool, adds []kernelID) W
 	}
 	in.plan = w.Passes
 	id := in.intern(w, adds...)
-	if len(adds) == 0 {
+	if known != nil {
 		*known = id + 1
 	}
 	return id
