@@ -3,6 +3,7 @@
 package main
 
 import (
+	"runtime"
 	"runtime/debug"
 	"syscall/js"
 
@@ -22,10 +23,22 @@ func main() {
 	web.Run()
 }
 
+// reserve is about what an evaluation of most configurations takes, in bytes.
+const reserve = 48 << 20
+
+// grow takes memory from the browser in one piece, which takes a moment each time, and leaves it to
+// what follows. Memory that nothing has written to yet is only a number.
+func grow() {
+	runtime.KeepAlive(make([]byte, reserve))
+	runtime.GC()
+	runtime.GC() // what a collection is under way for outlives that one
+}
+
 // serve answers the page's messages {id, request} with {id, progress}, and last {id, head, spans}
 // or {id, err, report}. head and spans are ArrayBuffers, transferred.
 func serve(self js.Value) {
 	var simulator bridge.Bridge
+	grow()
 	self.Set("onmessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		message := args[0].Get("data")
 		id := message.Get("id")

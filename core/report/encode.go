@@ -11,8 +11,8 @@ import (
 const (
 	spansMagic  = 0x31505344 // "DSP1"
 	spansHeader = 16
-	// Bytes of one span: 2 of 8, 4 of 4, 2 of 2 and 5 of 1.
-	spanBytes = 2*8 + 4*4 + 2*2 + 5
+	// SpanBytes is what one span takes: 2 of 8, 4 of 4, 2 of 2 and 5 of 1.
+	SpanBytes = 2*8 + 4*4 + 2*2 + 5
 )
 
 // MaxSpans bounds the spans of one result.
@@ -23,7 +23,7 @@ func (s *Spans) Encode() []byte { return s.EncodeInto(nil) }
 
 // EncodeInto is Encode into the memory of an earlier block, if that suffices.
 func (s *Spans) EncodeInto(block []byte) []byte {
-	w := writer{resize(block, spansHeader+s.Len()*spanBytes+4*len(s.First)), 0}
+	w := writer{resize(block, spansHeader+s.Len()*SpanBytes+4*len(s.First)), 0}
 	le := binary.LittleEndian
 	le.PutUint32(w.block, spansMagic)
 	le.PutUint32(w.block[4:], uint32(s.Len()))
@@ -54,7 +54,7 @@ func DecodeSpans(b []byte) (Spans, error) {
 		return Spans{}, fmt.Errorf("spans: got %d bytes that do not begin as spans do", len(b))
 	}
 	n, firsts := int64(le.Uint32(b[4:])), int64(le.Uint32(b[8:]))
-	if want := spansHeader + n*spanBytes + 4*firsts; n > MaxSpans || int64(len(b)) != want {
+	if want := spansHeader + n*SpanBytes + 4*firsts; n > MaxSpans || int64(len(b)) != want {
 		return Spans{}, fmt.Errorf("spans: got %d bytes, want %d for %d spans (at most %d)", len(b), want, n, MaxSpans)
 	}
 	var s Spans

@@ -4,10 +4,12 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -25,10 +27,29 @@ func main() {
 	}
 }
 
+// parts measure some budgets each, by the name that -only takes.
+var parts = []struct {
+	name    string
+	measure func() ([]row, error)
+}{
+	{"native", native}, {"engine", engine}, {"numbers", numbers}, {"browser", inBrowser},
+}
+
 func run() error {
+	only := flag.String("only", "", "measure only these parts, comma-separated: "+names())
+	flag.Parse()
+	wanted := strings.Split(*only, ",")
+	for _, name := range wanted {
+		if *only != "" && !slices.Contains(strings.Split(names(), ", "), name) {
+			return fmt.Errorf("-only: got %q, want some of %s", name, names())
+		}
+	}
 	var rows []row
-	for _, part := range []func() ([]row, error){native, engine, numbers, inBrowser} {
-		found, err := part()
+	for _, part := range parts {
+		if *only != "" && !slices.Contains(wanted, part.name) {
+			continue
+		}
+		found, err := part.measure()
 		if err != nil {
 			return err
 		}
@@ -43,6 +64,14 @@ func run() error {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", r.what, r.budget, r.measured)
 	}
 	return table.Flush()
+}
+
+func names() string {
+	var all []string
+	for _, part := range parts {
+		all = append(all, part.name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // median returns the middle of some measurements.

@@ -28,6 +28,7 @@ type BucketPictures struct {
 	drag   bool
 	lastX  float64
 	first  int
+	unseen bool // the selected row has to be brought into view, with the next frame: it asks for a layout
 }
 
 // Attach finds the canvases and binds the listeners to them. The listeners are made once: an
@@ -121,7 +122,7 @@ func (b *BucketPictures) Show(l *derive.BucketList, d *derive.BucketDetail) {
 	}
 	if moved {
 		b.whole()
-		b.reveal()
+		b.unseen = true
 	}
 	b.Redraw()
 }
@@ -171,6 +172,10 @@ func (b *BucketPictures) Redraw() {
 func (b *BucketPictures) draw() {
 	if b.vm == nil || b.detail == nil || b.list == nil || !shared.ready() {
 		return
+	}
+	if b.unseen {
+		b.unseen = false
+		b.reveal()
 	}
 	h := b.scroller.Get("clientHeight").Float()
 	b.list.Get("style").Call("setProperty", "height", itoa(int(h))+"px")

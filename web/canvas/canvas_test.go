@@ -97,7 +97,7 @@ func TestFrameLabelsAndMarks(t *testing.T) {
 
 // count walks a display list as paint.js does.
 func count(d *Display, op int) (n int) {
-	size := map[int]int{opRect: 6, opHatch: 8, opOutline: 7, opLabel: 7, opClip: 5, opUnclip: 1, opDot: 5, opStrip: 6, opAlpha: 2}
+	size := map[int]int{opRect: 6, opHatch: 8, opOutline: 7, opLabel: 7, opClip: 5, opUnclip: 1, opDot: 5, opStrip: 6, opAlpha: 2, opLayer: 1}
 	for i := 0; i < len(d.Ops); {
 		k := int(d.Ops[i])
 		if k == op {

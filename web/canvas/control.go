@@ -274,14 +274,15 @@ func (c *Control) draw() {
 	}
 	pixels := c.pixels[:n]
 	c.display.Reset()
-	c.timeline.Frame(&c.display, pixels, p, c.view, c.shown.Marked)
-	shared.rows(rasterLanes, pixels, c.view.Pixels, len(p.Rows))
+	rows := c.timeline.Frame(&c.display, pixels, p, c.view, c.shown.Marked)
+	shared.rows(rasterLanes, pixels, c.view.Pixels, rows)
 	shared.frame(c.lanes, rasterLanes, &c.display)
 	if rows := len(Rows(p)); rows > 0 {
 		c.display.Reset()
 		top := c.pixels[:rows*c.view.Pixels]
 		if c.overviewMap.Frame(&c.display, top, p, c.view) {
 			shared.rows(rasterMap, top, c.view.Pixels, rows)
+			shared.layer(c.overview, rasterMap, &c.overviewMap.Steps)
 		}
 		shared.frame(c.overview, rasterMap, &c.display)
 	}

@@ -18,6 +18,7 @@ const (
 	opDot                // x y radius colour
 	opStrip              // row x y w h: one row of the raster, stretched
 	opAlpha              // value
+	opLayer              // -: what layer has drawn
 )
 
 // Font picks one of three fonts of a picture.
@@ -88,3 +89,5 @@ func (d *Display) strip(row int, x, y, w, h float64) {
 }
 
 func (d *Display) alpha(a float64) { d.Ops = append(d.Ops, opAlpha, float32(a)) }
+
+func (d *Display) layer() { d.Ops = append(d.Ops, opLayer) }

@@ -77,19 +77,25 @@ func (p *painter) rows(raster int, pixels []uint32, w, h int) {
 	if w == 0 || h == 0 {
 		return
 	}
-	raw := unsafe.Slice((*byte)(unsafe.Pointer(&pixels[0])), len(pixels)*4)
+	raw := unsafe.Slice((*byte)(unsafe.Pointer(&pixels[0])), w*h*4)
 	app.CopyBytesToJS(p.api.Call("rows", raster, w, h), raw)
 }
 
 // frame draws a list on a canvas; its strips are rows of a raster.
-func (p *painter) frame(canvas app.Value, raster int, d *Display) {
+func (p *painter) frame(canvas app.Value, raster int, d *Display) { p.draw("frame", canvas, raster, d) }
+
+// layer draws a list of the size of a canvas and keeps the picture with the raster, for opLayer.
+func (p *painter) layer(canvas app.Value, raster int, d *Display) { p.draw("layer", canvas, raster, d) }
+
+func (p *painter) draw(how string, canvas app.Value, raster int, d *Display) {
 	n := len(d.Ops) * 4
 	if n == 0 {
 		return
 	}
-	if p.size != n {
-		p.buffer, p.size = p.api.Call("buffer", n), n
+	if p.size < n {
+		p.size = 2 * n
+		p.buffer = p.api.Call("buffer", p.size)
 	}
 	app.CopyBytesToJS(p.buffer, unsafe.Slice((*byte)(unsafe.Pointer(&d.Ops[0])), n))
-	p.api.Call("frame", canvas, raster, p.buffer, strings.Join(d.Text, "\x1f"))
+	p.api.Call(how, canvas, raster, p.buffer, len(d.Ops), strings.Join(d.Text, "\x1f"))
 }

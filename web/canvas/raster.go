@@ -32,7 +32,17 @@ func (r *Raster) Row(dst []uint32, strips []*derive.Strip, t0, t1 float64, colou
 	limit := w * pixel
 	var used [derive.NumClasses]bool
 	for _, s := range strips {
-		for i := s.FirstVisible(int64(t0)); i < len(s.Start); i++ {
+		first := s.FirstVisible(int64(t0))
+		if s.FirstFrom(int64(t1))-first > crowd*w {
+			if sums := s.Sums(); sums != nil {
+				addSums(cover, sums, w, t0, t1)
+				for _, c := range sums.Classes {
+					used[c] = true
+				}
+				continue
+			}
+		}
+		for i := first; i < len(s.Start); i++ {
 			a := int((float64(s.Start[i]) - t0) * scale)
 			if a >= limit {
 				break
@@ -69,6 +79,26 @@ func (r *Raster) Row(dst []uint32, strips []*derive.Strip, t0, t1 float64, colou
 	}
 	for x := range dst {
 		dst[x] = blend(cover[x*int(derive.NumClasses):], classes[:count], colours, ground)
+	}
+}
+
+// crowd is how many segments a pixel must hold for sums to be cheaper than segments one by one.
+const crowd = 4
+
+// addSums adds what the segments of a strip cover, pixel by pixel.
+func addSums(cover []uint32, sums *derive.Sums, w int, t0, t1 float64) {
+	var before, after [derive.NumClasses]int64
+	each := (t1 - t0) / float64(w)
+	scale := pixel / each
+	at := sums.At(int64(t0), 0, &before)
+	for x := range w {
+		at = sums.At(int64(t0+float64(x+1)*each), at, &after)
+		for i, c := range sums.Classes {
+			if n := after[i] - before[i]; n > 0 {
+				cover[x*int(derive.NumClasses)+int(c)] += max(uint32(float64(n)*scale), 1)
+			}
+		}
+		before = after
 	}
 }
 

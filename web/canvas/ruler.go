@@ -52,12 +52,12 @@ type Overview struct {
 	Raster  Raster
 	Palette Palette
 
-	// What doesn't change while the window moves.
+	// Steps is what doesn't change while the window moves. Frame draws it as the layer below.
+	Steps   Display
 	picture *derive.Picture
 	of      Palette
 	pixels  int
 	width   float64
-	base    []float32
 }
 
 // overviewRows is how many stages the minimap tells apart.
@@ -80,19 +80,17 @@ func Rows(p *derive.Picture) []*derive.Row {
 	return phase
 }
 
-// Frame draws the overview. pixels has one raster row per row of Rows(p); it is filled, and
-// fresh is true, only when the picture, its size or the colours have changed.
+// Frame draws the overview. pixels has one raster row per row of Rows(p); it and Steps are filled,
+// and fresh is true, only when the picture, its size or the colours have changed.
 func (o *Overview) Frame(d *Display, pixels []uint32, p *derive.Picture, v View) (fresh bool) {
 	whole := View{T0: 0, T1: float64(p.End) * 1.004, W: v.W}
 	if o.picture != p || o.pixels != v.Pixels || o.width != v.W || o.of != o.Palette {
 		o.picture, o.pixels, o.width, o.of = p, v.Pixels, v.W, o.Palette
-		from := len(d.Ops)
-		o.steps(d, pixels, p, &whole, v.Pixels)
-		o.base = append(o.base[:0], d.Ops[from:]...)
+		o.Steps.Reset()
+		o.steps(&o.Steps, pixels, p, &whole, v.Pixels)
 		fresh = true
-	} else {
-		d.Ops = append(d.Ops, o.base...)
 	}
+	d.layer()
 	end := whole.T1
 	a, b := whole.X(max(v.T0, 0)), whole.X(min(v.T1, end))
 	d.alpha(0.72)

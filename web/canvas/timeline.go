@@ -29,16 +29,17 @@ type Measure func(text string, f Font) float64
 // detailLimit is how many spans may be in view for gaps, labels and parts to be drawn.
 const detailLimit = 2000
 
-// Timeline draws the lanes of a picture. Rows are rastered into rows (one entry of w pixels
-// per row), everything else goes into the display list.
+// Timeline draws the lanes of a picture. Rows are rastered, everything else goes into the display
+// list.
 type Timeline struct {
 	Raster  Raster
 	Palette Palette
 	Measure Measure
 }
 
-// Frame draws p into d; pixels receives one raster row of v.Pixels entries per row of p.
-func (tl *Timeline) Frame(d *Display, pixels []uint32, p *derive.Picture, v View, m derive.Marked) {
+// Frame draws p into d; pixels receives one raster row of v.Pixels entries for each row of p in
+// view, from the first. It returns how many those are.
+func (tl *Timeline) Frame(d *Display, pixels []uint32, p *derive.Picture, v View, m derive.Marked) (rows int) {
 	tl.ground(d, p, &v)
 	colours := tl.Palette.colours()
 	visible := 0
@@ -48,14 +49,15 @@ func (tl *Timeline) Frame(d *Display, pixels []uint32, p *derive.Picture, v View
 		if row.Kind == derive.RowHead || y > v.H || y+float64(row.H) < 0 {
 			continue
 		}
-		dst := pixels[i*v.Pixels : (i+1)*v.Pixels]
+		dst := pixels[rows*v.Pixels : (rows+1)*v.Pixels]
 		tl.Raster.Row(dst, row.Strips, v.T0, v.T1, &colours, tl.Palette[Surface])
 		if row.Kind == derive.RowHidden {
 			r := p.Results[row.Slot]
 			a, b := max(v.X(0), 0), min(v.X(float64(r.Figures.StepTime)), v.W)
 			d.rect(a, y, b-a, float64(row.H), Surface3)
 		}
-		d.strip(i, 0, y, v.W, float64(row.H))
+		d.strip(rows, 0, y, v.W, float64(row.H))
+		rows++
 		visible += inView(row.Strips, &v)
 	}
 	if visible < detailLimit {
@@ -73,14 +75,13 @@ func (tl *Timeline) Frame(d *Display, pixels []uint32, p *derive.Picture, v View
 		d.rect(0, 0, v.W, v.H, Surface)
 		d.alpha(1)
 	}
+	return rows
 }
 
 func inView(strips []*derive.Strip, v *View) int {
 	n := 0
 	for _, s := range strips {
-		for i := s.FirstVisible(int64(v.T0)); i < s.Len() && float64(s.Start[i]) < v.T1 && n < detailLimit; i++ {
-			n++
-		}
+		n += s.FirstFrom(int64(math.Ceil(v.T1))) - s.FirstVisible(int64(v.T0))
 	}
 	return n
 }

@@ -41,6 +41,8 @@ type Strip struct {
 	// lie within it.
 	Work  []int32
 	Parts [][]PartRange // by work
+
+	sums *Sums
 }
 
 // PartRange is where one part lies within a work, as fractions of it in 1/65536.
@@ -68,6 +70,11 @@ func (s *Strip) FirstVisible(t int64) int {
 		i--
 	}
 	return i
+}
+
+// FirstFrom returns the first segment that starts at t or later.
+func (s *Strip) FirstFrom(t int64) int {
+	return sort.Search(len(s.Start), func(i int) bool { return s.Start[i] >= t })
 }
 
 // At returns the segment that covers t, the last one that starts before it, or -1. Within

@@ -40,25 +40,30 @@
   // rows makes room for a raster: one row of pixels for each row of its picture.
   function rows(raster, w, h) {
     let r = rasters[raster];
-    if (!r || r.image.width !== w || r.image.height !== h) {
+    if (!r || r.image.width !== w || r.image.height < h) {
       const strip = new OffscreenCanvas(w, h);
       r = rasters[raster] = { image: new ImageData(w, h), strip, context: strip.getContext("2d") };
     }
-    r.fresh = true;
+    r.fresh = h;
     return r.image.data;
   }
 
-  // frame draws one display list. bytes holds float32 numbers.
-  function frame(canvas, raster, bytes, text) {
-    const d = devicePixelRatio || 1, w = Math.round(canvas.clientWidth * d), h = Math.round(canvas.clientHeight * d);
-    if (canvas.width !== w) canvas.width = w;
-    if (canvas.height !== h) canvas.height = h;
-    const c = canvas.getContext("2d"), o = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >> 2);
-    const strings = text === "" ? [] : text.split("\x1f");
-    const r = rasters[raster], strip = r && r.strip;
-    if (r && r.fresh) { r.context.putImageData(r.image, 0, 0); r.fresh = false; }
+  // frame draws a display list on a canvas. bytes holds n float32 numbers.
+  const frame = (canvas, raster, bytes, n, text) => draw(canvas, canvas, rasters[raster], bytes, n, text);
+
+  // layer draws one of the size of a canvas and keeps it with a raster.
+  const layer = (canvas, raster, bytes, n, text) =>
+    draw(rasters[raster].layer ??= new OffscreenCanvas(1, 1), canvas, rasters[raster], bytes, n, text);
+
+  function draw(onto, canvas, r, bytes, n, text) {
+    const d = devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight, w = Math.round(wide * d), h = Math.round(high * d);
+    if (onto.width !== w) onto.width = w;
+    if (onto.height !== h) onto.height = h;
+    const c = onto.getContext("2d"), o = new Float32Array(bytes.buffer, bytes.byteOffset, n);
+    const strings = text === "" ? [] : text.split("\x1f"), strip = r && r.strip;
+    if (r && r.fresh) { r.context.putImageData(r.image, 0, 0, 0, 0, w, r.fresh); r.fresh = 0; }
     c.setTransform(d, 0, 0, d, 0, 0);
-    c.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+    c.clearRect(0, 0, wide, high);
     c.textBaseline = "middle"; c.imageSmoothingEnabled = false; c.globalAlpha = 1;
     let depth = 0;
     for (let i = 0; i < o.length;) switch (o[i]) {
@@ -77,6 +82,7 @@
       case 8: c.fillStyle = colours[o[i + 4]]; c.beginPath(); c.arc(o[i + 1], o[i + 2], o[i + 3], 0, 7); c.fill(); i += 5; break;
       case 9: c.drawImage(strip, 0, o[i + 1], strip.width, 1, o[i + 2], o[i + 3], o[i + 4], o[i + 5]); i += 6; break;
       case 10: c.globalAlpha = o[i + 1]; i += 2; break;
+      case 11: c.drawImage(r.layer, 0, 0, wide, high); i += 1; break;
       default: throw new Error("display list: operation " + o[i] + " at " + i);
     }
     while (depth-- > 0) c.restore();
@@ -109,5 +115,5 @@
     }
   }).observe(document.documentElement, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-css"] });
 
-  globalThis.distoptPaint = { palette, rows, frame, widths, buffer: (n) => new Uint8Array(n) };
+  globalThis.distoptPaint = { palette, rows, frame, layer, widths, buffer: (n) => new Uint8Array(n) };
 })();
