@@ -78,20 +78,20 @@ func (s *Sharded) listOwned(m *member) {
 			if q.Quant == FP8 || q.Quant == BlockFP8 || q.Quant == NVFP4 {
 				m.amaxes += q.amaxes()
 			}
-			n := min(f.InBucket.End, base+b.Shard) - max(f.InBucket.Start, base)
-			if n <= 0 || f.Dependency() {
-				continue
-			}
 			group := 0
 			if !q.Decays() {
 				group = 1
 			}
-			m.owned.Tensors++
-			m.owned.Elems += n
-			launches = s.addLaunch(launches, group, b, n)
 			if s.countsInNorm(q) {
 				counted[group] = append(counted[group], f.Param)
 			}
+			n := min(f.InBucket.End, base+b.Shard) - max(f.InBucket.Start, base)
+			if n <= 0 || f.Dependency() {
+				continue
+			}
+			m.owned.Tensors++
+			m.owned.Elems += n
+			launches = s.addLaunch(launches, group, b, n)
 			switch {
 			case q.Quant != Plain:
 				m.quantize = append(m.quantize, optim.FP8Cast{Param: f.Param, Bucket: id, Elems: n})

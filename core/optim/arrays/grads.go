@@ -167,11 +167,13 @@ func (k *rank) syncShard(b *bucket.Bucket) Tensor {
 	return s.sync
 }
 
-// reduced returns a shard that was reduced; on a single rank nothing was, and it is the bucket.
+// reduced returns a shard that was reduced; on a single rank maybe nothing was, and it is the bucket.
 func (r *Ranks) reduced(k *rank, b *bucket.Bucket) Tensor {
 	sync := k.syncShard(b)
-	if r.c.Distributed == 1 && r.c.Redundant == 1 {
+	s := &k.shards[b.ID]
+	if r.c.Distributed == 1 && r.c.Redundant == 1 && !s.scattered {
 		sync.copyBits(r.gradBucket(k, b))
 	}
+	s.scattered = false
 	return sync
 }

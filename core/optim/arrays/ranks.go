@@ -122,11 +122,13 @@ type Shard struct {
 	Remainders Tensor
 	Scales     []Scales // of each fragment, if the state is scaled
 
-	kept    bool   // Grad is this step's or an earlier one's
-	bucket  Tensor // the whole bucket's gradients on this rank
-	sync    Tensor // a reduced shard that was not kept yet
-	updated Tensor // what is gathered, in the param-sync format
-	main    Tensor // updated main parameters that are stored nowhere, until they are cast
+	kept   bool   // Grad is this step's or an earlier one's
+	bucket Tensor // the whole bucket's gradients on this rank
+	sync   Tensor // a reduced shard that was not kept yet
+	// scattered: sync came from a reduce-scatter, also of a group of one rank.
+	scattered bool
+	updated   Tensor // what is gathered, in the param-sync format
+	main      Tensor // updated main parameters that are stored nowhere, until they are cast
 }
 
 // Scales are those of one fragment's state.

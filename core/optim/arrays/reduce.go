@@ -25,6 +25,7 @@ func (r *Ranks) ReduceScatter(c *optim.Collective) {
 			group := r.ranks[first : first+r.c.Distributed]
 			for i := range group {
 				to := group[i].syncShard(b)
+				group[i].shards[b.ID].scattered = true
 				base := i * int(b.Shard)
 				r.reduce(c, to, len(group), func(j, start, end int) Tensor {
 					from := &group[(i+1+j)%len(group)]
@@ -45,7 +46,7 @@ func (r *Ranks) AllReduceShards(c *optim.Collective) {
 	for _, m := range c.Members {
 		b := &buckets[m.Bucket]
 		for at := range r.ranks {
-			if d == 1 { // nothing was scattered: the shard is the bucket
+			if d == 1 && !r.ranks[at].shards[b.ID].scattered { // the shard is the bucket
 				r.ranks[at].syncShard(b).copyBits(r.gradBucket(&r.ranks[at], b))
 			}
 		}
