@@ -7,7 +7,7 @@ import (
 )
 
 // Collective is a collective operation on a buffer of which every rank sees the whole size once:
-// the sum's operand, the gathered result, or the scattered input.
+// the sum's operand, the gathered result, the scattered input, or what it sends to all others and itself.
 type Collective uint8
 
 // The collectives.
@@ -15,6 +15,7 @@ const (
 	AllReduce Collective = iota
 	AllGather
 	ReduceScatter
+	AllToAll
 	NumCollective
 )
 
@@ -84,6 +85,9 @@ func (f *Fabric) Time(op Collective, p Place, size units.Bytes) units.Seconds {
 	sent := float64(size) * op.BusFactor(p.Ranks)
 	if p.Nodes <= 1 {
 		return f.inNode(op, p.Ranks, sent)
+	}
+	if op == AllToAll {
+		return f.allToAll(p, size)
 	}
 	best := f.ring(op, p, sent)
 	if op == AllReduce {
@@ -214,6 +218,26 @@ func (f *Fabric) Send(sameNode bool, size units.Bytes) units.Seconds {
 	}
 	latency := sendLatency + float64(sendNetSteps*f.Network.Hop)
 	return units.Seconds(latency + float64(size)/(float64(f.Network.PerGPU)*f.Network.Efficiency))
+}
+
+// p2pChannels is how many peers NCCL serves side by side over the network: one on each channel of
+// the logs that bound collectives there (deepseek-ai/DeepEP issue 106).
+const p2pChannels = 16
+
+// allToAll prices messages between all pairs of ranks: what goes to other nodes through each
+// rank's own adapter, never faster than inside a node, beside it what stays there. Each round of
+// peers pays a network step. No table of several nodes was found: this is a rule and no fit.
+func (f *Fabric) allToAll(p Place, size units.Bytes) units.Seconds {
+	each := float64(size) / float64(p.Ranks)
+	far := p.Ranks - p.PerNode
+	rounds := float64((far + p2pChannels - 1) / p2pChannels)
+	wire, near := float64(f.Network.PerGPU)*f.Network.Efficiency, units.Seconds(0)
+	if p.PerNode > 1 {
+		wire = min(wire, float64(f.node[AllToAll][len(nodeRanks)-1].Large.Bandwidth))
+		near = f.inNode(AllToAll, p.PerNode, float64(each*float64(p.PerNode-1)))
+	}
+	net := sendLatency + float64(rounds*sendNetSteps*f.Network.Hop) + float64(each*float64(far))/wire
+	return max(near, units.Seconds(net))
 }
 
 // Crosses reports whether a group uses the network.

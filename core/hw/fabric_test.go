@@ -41,7 +41,7 @@ var ncclTables = sync.OnceValue(func() []ncclTable {
 	return d.Tables
 })
 
-var collectiveNames = [NumCollective]string{"all_reduce", "all_gather", "reduce_scatter"}
+var collectiveNames = [NumCollective]string{"all_reduce", "all_gather", "reduce_scatter", "alltoall"}
 
 func operation(name string) (Collective, bool) {
 	i := slices.Index(collectiveNames[:], name)

@@ -2,7 +2,8 @@
 // which ranks form each process group, and how a group lies on nodes.
 //
 // Ranks are numbered as Megatron-core numbers them: tensor fastest, then context, then data, then
-// pipeline. Ranks fill nodes in order. Expert parallelism is not modelled.
+// pipeline. Experts divide the ranks of a stage once more, in Megatron-core's order tp-ep-dp: expert tensor
+// fastest, then expert, then expert data. Ranks fill nodes in order.
 package parallel
 
 import "fmt"
@@ -14,6 +15,9 @@ type Grid struct {
 	DP int // data-parallel size, context not counted
 	PP int // pipeline stages
 	VP int // model chunks on each stage; 1: no virtual stages
+
+	EP  int // expert-parallel size; 0 counts as 1
+	ETP int // tensor-parallel size of experts; 0: TP
 
 	Redundant int // copies of the distributed optimizer's group; 1: none
 	PerNode   int // ranks on one node
@@ -48,6 +52,34 @@ func NewGrid(world, tp, cp, pp, vp, perNode int) (Grid, error) {
 			world, tp, cp, pp)
 	}
 	return Grid{TP: tp, CP: cp, DP: int(int64(world) / model), PP: pp, VP: vp, Redundant: 1, PerNode: perNode}, nil
+}
+
+// WithExperts returns the grid with expert parallelism. etp 0 is the tensor-parallel size.
+func (g Grid) WithExperts(ep, etp int) (Grid, error) {
+	if etp == 0 {
+		etp = g.TP
+	}
+	n := int64(ep) * int64(etp)
+	if ep < 1 || etp < 1 || ep > MaxWorld || etp > MaxWorld || int64(g.PerStage())%n != 0 {
+		return g, fmt.Errorf("expert_model_parallel_size: got %d with expert tensor parallel %d, want a divisor of %d ranks of a stage together; change one of them",
+			ep, etp, g.PerStage())
+	}
+	g.EP, g.ETP = ep, etp
+	return g, nil
+}
+
+// experts returns the expert-parallel and the expert-tensor-parallel size.
+func (g Grid) experts() (ep, etp int) {
+	if etp = g.ETP; etp == 0 {
+		etp = g.TP
+	}
+	return max(g.EP, 1), etp
+}
+
+// ExpertProcess returns the ranks that hold the same experts.
+func (g Grid) ExpertProcess() int {
+	ep, etp := g.experts()
+	return g.PerStage() / (ep * etp)
 }
 
 // World returns the number of ranks.

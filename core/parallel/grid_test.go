@@ -37,10 +37,36 @@ func TestGroups(t *testing.T) {
 		{Pipeline, 9, []int{1, 9}},
 		{Embedding, 9, []int{1, 9}},
 		{Stage, 9, []int{8, 9, 10, 11, 12, 13, 14, 15}},
+		{Expert, 9, []int{9}},
+		{ExpertTensor, 9, []int{8, 9}},
+		{ExpertProcess, 9, []int{9, 11, 13, 15}},
+		{ExpertDistributed, 9, []int{9, 11}},
 	} {
 		require.Equal(t, tt.want, g.Group(tt.kind, tt.rank).Ranks(), "%s group of %d", tt.kind, tt.rank)
 	}
-	g.PP, g.DP = 4, 2
+	// Four experts of one piece each: neighbours hold different ones.
+	g, err = g.WithExperts(4, 1)
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		kind Kind
+		rank int
+		want []int
+	}{
+		{Expert, 10, []int{8, 9, 10, 11}},
+		{ExpertTensor, 10, []int{10}},
+		{ExpertModel, 13, []int{12, 13, 14, 15}},
+		{ExpertProcess, 13, []int{9, 13}},
+		{ExpertDistributed, 13, []int{13}},
+		{Process, 11, []int{9, 11, 13, 15}},
+	} {
+		require.Equal(t, tt.want, g.Group(tt.kind, tt.rank).Ranks(), "%s group of %d", tt.kind, tt.rank)
+	}
+	g.EP, g.ETP = 2, 2
+	require.Equal(t, []int{9, 11}, g.Group(Expert, 11).Ranks())
+	require.Equal(t, []int{11, 15}, g.Group(ExpertProcess, 11).Ranks())
+	_, err = g.WithExperts(3, 0)
+	require.ErrorContains(t, err, "expert_model_parallel_size: got 3")
+	g.PP, g.DP, g.EP, g.ETP = 4, 2, 0, 0
 	require.Equal(t, []int{1, 13}, g.Group(Embedding, 13).Ranks())
 	require.Zero(t, g.Group(Embedding, 5).Size)
 }
@@ -57,11 +83,14 @@ func TestGroupsPartitionRanks(t *testing.T) {
 			}
 		}
 		g.Redundant = divisors[r.IntN(len(divisors))]
+		if with, err := g.WithExperts(1+r.IntN(4), 1+r.IntN(2)); err == nil {
+			g = with
+		}
 		for kind := range NumKinds {
 			for rank := range g.World() {
 				group := g.Group(kind, rank)
 				if group.Size == 0 {
-					require.Equal(t, Embedding, kind)
+					require.Contains(t, []Kind{Embedding, ExpertDistributed}, kind)
 					continue
 				}
 				ranks := group.Ranks()

@@ -14,11 +14,18 @@ const (
 	Embedding        // first and last stage of a pipeline group
 	Stage            // all ranks of a stage: FP8 amaxes of modules
 	World
+
+	Expert            // holds all experts once, but for ExpertTensor
+	ExpertTensor      // one expert, cut in pieces
+	ExpertModel       // both: all experts
+	ExpertProcess     // the same experts: over which their gradients are reduced
+	ExpertDistributed // shards the experts' optimizer state: neighbours within ExpertProcess
 	NumKinds
 )
 
 var kindNames = [NumKinds]string{
 	"tensor", "context", "data", "distributed", "redundant", "pipeline", "embedding", "stage", "world",
+	"expert", "expert tensor", "expert model", "expert data", "expert distributed",
 }
 
 // String returns the name in lower case.
@@ -76,8 +83,32 @@ func (g Grid) Group(kind Kind, rank int) Group {
 		return Group{c.Stage * g.PerStage(), 1, g.PerStage()}
 	case World:
 		return Group{0, 1, g.World()}
+	case Expert, ExpertTensor, ExpertModel, ExpertProcess, ExpertDistributed:
+		return g.expertGroup(kind, rank)
 	}
 	return Group{}
+}
+
+func (g Grid) expertGroup(kind Kind, rank int) Group {
+	ep, etp := g.experts()
+	model, data := ep*etp, g.ExpertProcess()
+	at := rank % g.PerStage()
+	first := rank - at
+	switch kind {
+	case Expert:
+		return Group{first + at/model*model + at%etp, etp, ep}
+	case ExpertTensor:
+		return Group{first + at/etp*etp, 1, etp}
+	case ExpertModel:
+		return Group{first + at/model*model, 1, model}
+	case ExpertDistributed:
+		if g.Redundant < 1 || data%g.Redundant != 0 {
+			return Group{}
+		}
+		data /= g.Redundant
+		first += at / model / data * data * model
+	}
+	return Group{first + at%model, model, data}
 }
 
 // Ranks lists the members in ascending order.
