@@ -38,7 +38,7 @@ var Kinds = []Kind{
 	{"fp8 decode", has("decode_e4m3fn_fp32"), plain(CheckFP8Decode)},
 	{"megatron-core layout", has("case", "chunks", "resolved_bucket_size"), plain(CheckMegatronLayout)},
 	{"megatron-core trace", has("case", "bucket_groups", "events"), plain(CheckMegatronTrace)},
-	{"megatron-core ddp", has("assignments", "ddp_runs"), nil},
+	{"pytorch ddp", has("assignments", "ddp_runs"), plain(CheckDDP)},
 	{"profile analysis", has("trace", "independent", "hta"), nil},
 }
 

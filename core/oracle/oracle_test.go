@@ -19,7 +19,7 @@ func TestReferenceCases(t *testing.T) {
 	require.NoError(t, err)
 	count := map[string]int{}
 	for _, file := range files {
-		kind := strings.Replace(filepath.Base(filepath.Dir(file)), "mcore_", "megatron-core ", 1)
+		kind := strings.NewReplacer("mcore_", "megatron-core ", "_", " ").Replace(filepath.Base(filepath.Dir(file)))
 		t.Run(kind+"/"+strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
 			r := Run(unpack(t, file))
 			require.NoError(t, r.Err)
@@ -31,6 +31,7 @@ func TestReferenceCases(t *testing.T) {
 	require.Equal(t, 69, count["layout"])
 	require.Equal(t, 30, count["megatron-core layout"])
 	require.Equal(t, 13, count["megatron-core trace"])
+	require.Equal(t, 3, count["pytorch ddp"])
 }
 
 // A case in which any single number, word or truth value is changed fails. (Without a model, rows of
