@@ -25,16 +25,22 @@ func (p *pricer) collective(w *step.Work) units.Seconds {
 	return p.fabric.Time(operations[w.Op], place(g), w.Bytes)
 }
 
-// tensorComm prices a collective of the tensor-parallel group inside a module.
-func (p *pricer) tensorComm(k *model.Kernel) units.Seconds {
+// moduleComm prices a collective inside a module.
+func (p *pricer) moduleComm(k *model.Kernel) units.Seconds {
 	op := hw.AllReduce
 	switch {
 	case k.Gather:
 		op = hw.AllGather
 	case k.Scatter:
 		op = hw.ReduceScatter
+	case k.AllToAll:
+		op = hw.AllToAll
 	}
-	return p.fabric.Time(op, place(p.m.Groups[step.Tensor]), k.Bytes)
+	group := &p.m.Groups[step.Tensor]
+	if k.Over != model.OverTensor {
+		group = &p.m.Experts[k.Over]
+	}
+	return p.fabric.Time(op, place(*group), k.Bytes)
 }
 
 // ring prices what context parallelism adds to a flash kernel of length compute: it is cut into

@@ -29,7 +29,7 @@ func kernelTime(c *hw.Curves, k *model.Kernel) units.Seconds {
 
 // gemmTime prices a product. TF32 runs at half the 16-bit rate, as the peaks of every GPU here.
 func gemmTime(c *hw.Curves, k *model.Kernel) units.Seconds {
-	p := hw.Product{M: k.M, N: k.N, K: k.K, Operand: 2, Result: k.DType.Size(), Accumulate: k.Add}
+	p := hw.Product{M: k.M, N: k.N, K: k.K, Groups: k.Groups, Operand: 2, Result: k.DType.Size(), Accumulate: k.Add}
 	curve := &c.BF16
 	switch {
 	case k.FP8:

@@ -21,6 +21,7 @@ type Machine struct {
 	// context parallelism. Pipeline is a pair of neighbouring stages.
 	Groups  [step.NumGroups]parallel.Placement
 	Context parallel.Placement
+	Experts [model.NumCommGroup]parallel.Placement // of the groups of experts
 
 	// CTAs bounds the thread blocks of a collective (NCCL_MAX_CTAS); 0: NCCL's choice.
 	CTAs int
@@ -37,6 +38,11 @@ func NewMachine(g *hw.GPU, n *hw.Network, c model.Config, e model.Execution, gri
 		{step.Tensor, parallel.Tensor}, {step.EmbeddingGroup, parallel.Embedding},
 	} {
 		m.Groups[g.group] = grid.Placement(grid.Group(g.kind, 0))
+	}
+	m.Experts = [...]parallel.Placement{
+		model.OverExpert:       grid.Placement(grid.Group(parallel.Expert, 0)),
+		model.OverExpertTensor: grid.Placement(grid.Group(parallel.ExpertTensor, 0)),
+		model.OverExpertModel:  grid.Placement(grid.Group(parallel.ExpertModel, 0)),
 	}
 	m.Context = grid.Placement(grid.Group(parallel.Context, 0))
 	if grid.PP > 1 {

@@ -165,7 +165,7 @@ func (p *pricer) pass(pass model.Pass) []timed {
 func (p *pricer) kernel(k *model.Kernel) timed {
 	var t units.Seconds
 	if k.Kind == model.TensorComm {
-		t = p.tensorComm(k)
+		t = p.moduleComm(k)
 	} else {
 		t = kernelTime(p.curves, k)
 	}

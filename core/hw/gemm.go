@@ -9,6 +9,7 @@ import (
 // Product is C[M,N] = A[M,K] B[K,N] on tensor cores.
 type Product struct {
 	M, N, K int64
+	Groups  int64       // so many of these in one kernel (grouped GEMM), their tiles share the waves; 0: one
 	Operand units.Bytes // of one element of A and B
 	Result  units.Bytes // of one element of C
 	// Accumulate: C is read, added to and written.
@@ -17,7 +18,7 @@ type Product struct {
 
 // FLOPs counts a multiplication and an addition as two.
 func (p Product) FLOPs() units.FLOPs {
-	return units.FLOPs(2 * float64(p.M) * float64(p.N) * float64(p.K))
+	return units.FLOPs(2 * float64(p.M) * float64(p.N) * float64(p.K) * float64(max(p.Groups, 1)))
 }
 
 // GEMMCurve is the time of a product on an idle GPU with a cool clock. Of several tile shapes and
@@ -54,13 +55,13 @@ const minSplitK = 256
 // Time returns the time of p on sms SMs. It is exact arithmetic and a square root: the same on
 // every machine.
 func (c *GEMMCurve) Time(p Product, sms int) units.Seconds {
-	m, n, k := float64(p.M), float64(p.N), float64(p.K)
+	m, n, k, groups := float64(p.M), float64(p.N), float64(p.K), float64(max(p.Groups, 1))
 	compute := math.Inf(1)
 	perSM := float64(c.Rate) / float64(sms)
 	for _, tile := range tiles {
 		side := tile[0] * tile[1] / (tile[0] + tile[1])
 		rate := perSM * (side / (side + c.TileSide))
-		count := math.Ceil(m/tile[0]) * math.Ceil(n/tile[1])
+		count := math.Ceil(m/tile[0]) * math.Ceil(n/tile[1]) * groups
 		for _, s := range splits {
 			if s > 1 && (count > float64(sms) || k < s*minSplitK) {
 				break
@@ -70,19 +71,19 @@ func (c *GEMMCurve) Time(p Product, sms int) units.Seconds {
 			waves += float64((full - waves) * c.WaveLoss)
 			seconds := waves * (k/s + c.Prologue) * (2 * tile[0] * tile[1]) / rate
 			if s > 1 { // partial sums in fp32, written and read
-				seconds += float64(c.Split) + float64(s*m*n*4/float64(c.Bandwidth))
+				seconds += float64(c.Split) + float64(groups*s*m*n*4/float64(c.Bandwidth))
 			}
 			compute = min(compute, seconds)
 		}
 	}
-	operands := float64(float64(p.Operand) * (float64(m*k) + float64(n*k)))
-	result := float64(float64(p.Result) * (m * n))
+	operands := groups * float64(float64(p.Operand)*(float64(m*k)+float64(n*k)))
+	result := groups * float64(float64(p.Result)*(m*n))
 	memory := (operands + result) / float64(c.Bandwidth)
 	seconds := float64(c.Floor) + math.Sqrt(float64(compute*compute)+float64(memory*memory))
 	if p.Accumulate {
 		seconds += float64(AccumulateExposed * result / float64(c.Bandwidth))
 		if p.Result > 2 { // the curve was measured with a 16-bit result
-			seconds += float64(AccumulateExposed * (result - float64(2*m*n)) / float64(c.Bandwidth))
+			seconds += float64(AccumulateExposed * (result - float64(groups*2*m*n)) / float64(c.Bandwidth))
 		}
 	}
 	return units.Seconds(seconds)

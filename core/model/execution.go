@@ -14,6 +14,16 @@ type Execution struct {
 	TP           int64
 	SP           bool // sequence parallelism; without effect at TP 1
 	CP           int64
+	EP           int64 // expert-parallel size; 0 counts as 1
+	ETP          int64 // tensor-parallel size of experts; 0: TP
+
+	// Dispatch says how tokens reach their experts. Load is balanced: every expert gets as many.
+	Dispatch Dispatch
+	// Capacity bounds the tokens of an expert (moe_expert_capacity_factor), in parts of a balanced
+	// load; with PadToCapacity each gets exactly as many. 0: no bound.
+	Capacity      float64
+	PadToCapacity bool
+
 	// TPOverlap: with SP, gathers and scatters run beside the product that needs or makes them
 	// (ub_tp_comm_overlap), and what is longer than it shows.
 	TPOverlap bool
@@ -37,6 +47,15 @@ type Execution struct {
 	// covers; 0: all.
 	RecomputeLayers int
 }
+
+// Dispatch is a token dispatcher (moe_token_dispatcher_type).
+type Dispatch uint8
+
+// The dispatchers. "flex" sends as all-to-all does.
+const (
+	AllToAll  Dispatch = iota
+	AllGather          // every rank gets all tokens of the group and keeps those of its experts
+)
 
 // Recompute says which activations are computed again in the backward pass.
 type Recompute uint8

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -228,4 +229,86 @@ func TestExpertsRefused(t *testing.T) {
 		_, err := BuildStage(c, s)
 		require.ErrorContains(t, err, path)
 	}
+}
+
+// The products of all kernels are the model's arithmetic and the routers', however it is cut.
+func TestExpertKernelFLOPsAddUp(t *testing.T) {
+	shared := qwen3
+	shared.SharedFFN, shared.ExpertLayers, shared.FP8 = 1024, "10", true
+	for _, c := range []Config{mixtral8x7B, qwen3, shared} {
+		causal, _ := c.ModelFLOPs(2)
+		for _, e := range []Execution{
+			{Micro: 2, TP: 1},
+			{Micro: 2, TP: 1, EP: 8},
+			{Micro: 2, TP: 4, SP: true, EP: 2},
+			{Micro: 2, TP: 4, SP: true, EP: 8, ETP: 1, Dispatch: AllGather},
+			{Micro: 2, TP: 2, SP: true, CP: 2, EP: 2, ETP: 2},
+		} {
+			sum := 0.0
+			for _, p := range passes(t, c) {
+				for _, k := range c.Kernels(&e, p) {
+					sum += float64(k.FLOPs) * float64(e.TP*max(e.CP, 1))
+				}
+			}
+			tokens := 2 * float64(c.Seq)
+			attention := float64(c.Layers) * tokens * float64(c.Seq) * float64(c.KVChannels*c.Heads) // recomputed scores
+			routers := 6 * tokens * float64(c.numExpertLayers()) * float64(c.Experts*c.Hidden)
+			require.InEpsilon(t, float64(causal)+attention+routers, sum, 1e-9, "%+v", e)
+		}
+	}
+}
+
+// A layer of Mixtral over eight ranks, by name; over one rank nothing is sent.
+func TestExpertLayerKernels(t *testing.T) {
+	names := func(c Config, e Execution, backward bool) (all []string) {
+		modules := []ModuleKind{MLPNorm, Router, ExpertFC1, ExpertFC2}
+		if backward {
+			slices.Reverse(modules)
+		}
+		for _, m := range modules {
+			for _, k := range c.Kernels(&e, Pass{Module: m, Backward: backward}) {
+				all = append(all, k.Name)
+			}
+		}
+		return all
+	}
+	e := Execution{Micro: 1, TP: 2, SP: true, EP: 4}
+	require.Equal(t, []string{
+		"norm", "router", "top-k", "load balancing loss", "permute", "token counts all-gather", "dispatch all-to-all",
+		"dispatch all-gather", "sort by expert", "experts fc1", "activation", "experts fc2", "sort by expert",
+		"combine reduce-scatter", "combine all-to-all", "unpermute", "bias, residual",
+	}, names(mixtral8x7B, e, false))
+	require.Equal(t, []string{
+		"permute gradient", "dispatch gradient all-to-all", "dispatch gradient all-gather", "sort by expert gradient",
+		"experts fc2 input gradient", "experts fc2 weight gradient", "activation backward",
+		"experts fc1 input gradient", "experts fc1 weight gradient", "sort by expert gradient",
+		"combine gradient reduce-scatter", "combine gradient all-to-all", "unpermute gradient",
+		"load balancing gradient", "top-k gradient", "router input gradient", "router weight gradient", "add router gradient",
+		"norm backward", "residual gradient",
+	}, names(mixtral8x7B, e, true))
+	require.Equal(t, []string{
+		"norm", "router", "top-k", "load balancing loss", "permute", "experts fc1", "activation", "experts fc2", "unpermute", "bias, residual",
+	}, names(mixtral8x7B, Execution{Micro: 1, TP: 1}, false))
+	e.Dispatch = AllGather
+	require.Contains(t, names(mixtral8x7B, e, false), "tokens all-gather")
+	e.Recompute = FullLayers
+	require.Contains(t, names(mixtral8x7B, e, true), "recomputed tokens all-gather")
+}
+
+// With a capacity experts get as many tokens as it says, or fewer.
+func TestCapacity(t *testing.T) {
+	rows := func(e Execution) int64 {
+		e.Micro, e.TP, e.EP = 1, 1, 8
+		for _, k := range mixtral8x7B.Kernels(&e, Pass{Module: ExpertFC1}) {
+			if k.Kind == GEMM {
+				require.Equal(t, int64(1), k.Groups)
+				return k.M
+			}
+		}
+		return 0
+	}
+	require.Equal(t, int64(8192), rows(Execution{}))
+	require.Equal(t, int64(4096), rows(Execution{Capacity: 0.5}))
+	require.Equal(t, int64(8192), rows(Execution{Capacity: 1.25}), "a balanced load does not fill it")
+	require.Equal(t, int64(10240), rows(Execution{Capacity: 1.25, PadToCapacity: true}))
 }

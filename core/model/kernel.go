@@ -16,7 +16,19 @@ const (
 	FlashBackward
 	MemoryBound // priced by bytes
 	MultiTensor // optimizer kernels with chunked launches
-	TensorComm  // collective of the tensor-parallel group inside a module, on the compute path
+	TensorComm  // collective inside a module, on the compute path
+)
+
+// CommGroup is the group of a collective inside a module.
+type CommGroup uint8
+
+// The groups.
+const (
+	OverTensor CommGroup = iota
+	OverExpert
+	OverExpertTensor
+	OverExpertModel // both: all ranks that hold the experts of a layer
+	NumCommGroup
 )
 
 // Kernel is one kernel as the cost model sees it.
@@ -24,6 +36,7 @@ type Kernel struct {
 	Name    string // for the reader: "qkv forward", "layer norm", "FP8 cast"
 	Kind    KernelKind
 	M, N, K int64       // GEMM: C[M,N] over K; flash: M = batch*heads, N = queries, K = head dim
+	Groups  int64       // GEMM: so many products of these sizes in one kernel; 0: one
 	FP8     bool        // operands are FP8
 	TF32    bool        // operands are fp32, multiplied in TF32
 	Grad    bool        // GEMM of a backward pass: FP8 accumulates with more bits
@@ -41,9 +54,11 @@ type Kernel struct {
 	Elems     units.Elems    // MultiTensor: elements
 	PerLaunch int            // MultiTensor: most tensors of one launch; 0: no bound
 
-	Gather  bool // TensorComm: all-gather
-	Scatter bool // TensorComm: reduce-scatter (neither: all-reduce)
-	Beside  bool // TensorComm: runs beside the kernel that follows it
+	Over     CommGroup // TensorComm
+	Gather   bool      // TensorComm: all-gather
+	Scatter  bool      // TensorComm: reduce-scatter
+	AllToAll bool      // TensorComm (none of these: all-reduce)
+	Beside   bool      // TensorComm: runs beside the kernel that follows it
 
 	Backend hw.Backend // flash: the implementation
 

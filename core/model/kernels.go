@@ -43,7 +43,7 @@ func layered(m ModuleKind) bool {
 	case QKV, Attention, Proj, FC1, FC2:
 		return true
 	}
-	return false
+	return m > Loss
 }
 
 // lister appends kernels to a list. Sizes are in elements of one rank.
@@ -63,6 +63,13 @@ type lister struct {
 	kv       int64 // width of the keys
 	ffn, fc1 int64
 	vocab    int64
+
+	routed      int64 // copies of this rank's own tokens that are sent to experts
+	rows        int64 // and that its experts get
+	local       int64 // experts of this rank
+	expert      int64 // width of one expert
+	etp, ranks  int64 // ranks of one expert, and of all
+	sharedWidth int64
 }
 
 func newLister(c *Config, e *Execution) *lister {
@@ -78,6 +85,9 @@ func newLister(c *Config, e *Execution) *lister {
 	}
 	if c.FP8 {
 		l.norm = 1
+	}
+	if c.Experts > 0 {
+		l.setExperts()
 	}
 	return l
 }
@@ -104,6 +114,7 @@ func (l *lister) forward(m ModuleKind) {
 		l.gather("qkv input", l.norm*l.tokens*h).Beside = l.overlap()
 		l.linearForward("qkv", l.query+2*l.kv, h)
 	case Attention:
+		l.headNorm("query and key norms", 2)
 		l.rope("rotary")
 		l.flash("attention", FlashForward)
 	case Proj:
@@ -112,7 +123,7 @@ func (l *lister) forward(m ModuleKind) {
 		l.normForward()
 		l.gather("fc1 input", l.norm*l.tokens*h).Beside = l.overlap()
 		l.linearForward("fc1", l.fc1, h)
-		l.memory("activation", hw.Activation, l.word*l.tokens*(l.fc1+l.ffn))
+		l.activation(l.tokens, l.ffn)
 	case FC2:
 		l.rowForward("fc2", l.ffn)
 	case FinalNorm:
@@ -123,6 +134,8 @@ func (l *lister) forward(m ModuleKind) {
 		l.product(Kernel{Name: "logits", M: l.tokens, N: l.vocab, K: h})
 	case Loss:
 		l.lossForward()
+	default:
+		l.expertsForward(m)
 	}
 }
 
@@ -146,10 +159,11 @@ func (l *lister) backward(m ModuleKind) {
 	case Attention:
 		l.flash("attention backward", FlashBackward)
 		l.rope("rotary backward")
+		l.headNorm("query and key norms backward", 3)
 	case Proj:
 		l.rowBackward("projection", l.query)
 	case FC1:
-		l.memory("activation backward", hw.Activation, l.word*l.tokens*(2*l.fc1+l.ffn))
+		l.activationBackward(l.tokens, l.ffn)
 		l.columnBackward("fc1", l.fc1, l.c.Bias)
 	case FC2:
 		l.rowBackward("fc2", l.ffn)
@@ -166,6 +180,8 @@ func (l *lister) backward(m ModuleKind) {
 		n := l.tokens * l.vocab
 		l.memory("softmax gradient", hw.Elementwise, 8*n)
 		l.memory("gradient to model dtype", hw.Elementwise, (4+l.word)*n)
+	default:
+		l.expertsBackward(m)
 	}
 }
 
@@ -204,6 +220,28 @@ func (l *lister) normForward() {
 	l.memory("norm", l.normPattern(), (l.word+l.norm)*l.own*l.c.Hidden)
 }
 
+// activation is the activation of rows rows of ffn elements.
+func (l *lister) activation(rows, ffn int64) {
+	l.memory("activation", hw.Activation, l.word*rows*(l.c.wide(ffn)+ffn))
+}
+
+func (l *lister) activationBackward(rows, ffn int64) {
+	l.memory("activation backward", hw.Activation, l.word*rows*(2*l.c.wide(ffn)+ffn))
+}
+
+// headNorm normalizes each query and key head: two kernels, so many accesses of each element.
+func (l *lister) headNorm(name string, accesses int64) {
+	if !l.c.QKNorm {
+		return
+	}
+	pattern := l.normPattern()
+	if accesses > 2 {
+		pattern = hw.NormBackward
+	}
+	l.memory(name, pattern, accesses*l.word*l.tokens*l.query)
+	l.memory(name, pattern, accesses*l.word*l.tokens*l.kv)
+}
+
 // rope turns queries and keys. Unfused it is a product, a rotation, another product, a sum and a
 // concatenation: eleven accesses of each element instead of two.
 func (l *lister) rope(name string) {
@@ -239,7 +277,7 @@ func (l *lister) product(k Kernel) {
 	if !k.Wgrad {
 		k.DType = l.c.DType
 	}
-	k.FLOPs = units.FLOPs(2 * float64(k.M) * float64(k.N) * float64(k.K))
+	k.FLOPs = units.FLOPs(2 * float64(k.M) * float64(k.N) * float64(k.K) * float64(max(k.Groups, 1)))
 	l.list = append(l.list, k)
 }
 

@@ -34,16 +34,10 @@ func TestModelFLOPs(t *testing.T) {
 }
 
 // passes lists the passes of a whole model, forward and backward.
-func passes(layers int) []Pass {
+func passes(t testing.TB, c Config) []Pass {
 	var all []Pass
-	for m := range NumModuleKind {
-		n := 1
-		if layered(m) {
-			n = layers
-		}
-		for layer := range n {
-			all = append(all, Pass{Module: m, Layer: layer}, Pass{Module: m, Layer: layer, Backward: true})
-		}
+	for _, m := range build(t, c, Split{TP: 1, PP: 1, VP: 1}).Modules {
+		all = append(all, Pass{Module: m.Kind, Layer: m.Layer}, Pass{Module: m.Kind, Layer: m.Layer, Backward: true})
 	}
 	return all
 }
@@ -59,7 +53,7 @@ func TestKernelFLOPsAddUp(t *testing.T) {
 			{Micro: 2, TP: 8, SP: true, CP: 4, FusedRope: true},
 		} {
 			sum := units.FLOPs(0)
-			for _, p := range passes(int(c.Layers)) {
+			for _, p := range passes(t, c) {
 				for _, k := range c.Kernels(&e, p) {
 					sum += k.FLOPs
 				}
@@ -122,7 +116,9 @@ func TestRecomputeIsNoMoreThanTheForwardPass(t *testing.T) {
 func TestWithoutDropout(t *testing.T) {
 	count := func(dropout bool) (all, droppers int) {
 		e := Execution{Micro: 1, TP: 2, SP: true, CP: 1, Dropout: dropout}
-		for _, p := range passes(1) {
+		one := gpt5B
+		one.Layers = 1
+		for _, p := range passes(t, one) {
 			for _, k := range gpt5B.Kernels(&e, p) {
 				all++
 				if k.Kind == MemoryBound && k.Pattern == hw.Dropout {
