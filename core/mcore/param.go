@@ -56,6 +56,9 @@ func (p *Param) Owner() string {
 	return ""
 }
 
+// maxParams bounds the parameters of a stage.
+const maxParams = 1 << 20
+
 // Experts is a mixture of experts in every layer.
 type Experts struct {
 	Count     int64 // 0: none, layers are dense
@@ -70,6 +73,10 @@ type Experts struct {
 // router and the local experts.
 func Params(s *model.Stage, e Experts, q Quant) ([]Param, error) {
 	e.Parallel = max(e.Parallel, 1)
+	if e.Count < 0 || e.Count/int64(e.Parallel)*int64(len(s.Params)) > maxParams {
+		return nil, fmt.Errorf("num_moe_experts: got %d for %d dense parameters, want at most %d parameters on a stage; use more expert-parallel ranks",
+			e.Count, len(s.Params), maxParams)
+	}
 	if e.Count > 0 && (e.Count%int64(e.Parallel) != 0 || e.FFN < 1 || e.SharedFFN < 0) {
 		return nil, fmt.Errorf("num_moe_experts: got %d of size %d on %d ranks, want a multiple of the ranks and a size above 0",
 			e.Count, e.FFN, e.Parallel)

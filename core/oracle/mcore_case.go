@@ -28,7 +28,7 @@ type MegatronCase struct {
 	AlignParams  bool                       `json:"align_param_gather"`
 	Microbatches int                        `json:"mb"`
 	Steps        int                        `json:"steps"`
-	Recipe       string                     `json:"recipe"`
+	NumBuckets   int                        `json:"num_buckets"`
 }
 
 // MegatronModel is the shape of a GPT as the cases of Megatron-Core write it.
@@ -110,10 +110,9 @@ func (c *MegatronCase) Stage() (*model.Stage, []mcore.Param, error) {
 
 // noDDPEffect are arguments that decide neither layout nor control flow.
 var noDDPEffect = []string{
-	"check_for_nan_in_grad", "check_for_large_grads", "fp8_param_gather", "fp4_param_gather", "nccl_ub",
-	"disable_symmetric_registration", "gradient_reduce_div_fusion", "keep_fp8_transpose_cache",
-	"keep_fp8_transpose_cache_when_using_custom_fsdp", "preserve_fp32_weights", "average_in_collective_per_bucket",
-	"delay_wgrad_compute",
+	"check_for_nan_in_grad", "check_for_large_grads", "create_all_gather_group", "delay_wgrad_compute",
+	"disable_symmetric_registration", "fp4_param_gather", "fp8_param_gather", "gradient_reduce_div_fusion",
+	"keep_fp8_transpose_cache", "nccl_ub", "preserve_fp32_weights", "suggested_communication_unit_size",
 }
 
 // Options returns the settings of a case.
@@ -122,6 +121,7 @@ func (c *MegatronCase) Options() (mcore.Options, error) {
 		World: c.DP, Expert: max(c.EP, c.Model.EP), Instances: c.Instances,
 		Pipeline: max(c.PP, c.Model.PP), Stage: max(c.PPRank, c.Model.PPRank),
 		PerTokenLoss: c.PerToken, LayerWise: c.LayerWise, GatherWithStep: c.AGWithStep,
+		NumBuckets:      c.NumBuckets,
 		AlignGradReduce: c.AlignGrads == nil || *c.AlignGrads, AlignParamGather: c.AlignParams,
 	}
 	var size *int64
