@@ -254,6 +254,11 @@ func (p *pricer) launch(w *step.Work, list []timed) units.Seconds {
 			t += h.Forward
 		}
 	}
+	for i := range list { // a grouped product is launched expert by expert
+		if n := list[i].kernel.Groups; n > 1 {
+			t += units.Seconds(float64(n-1) * float64(h.Launch))
+		}
+	}
 	own := list[len(list)-min(len(list), len(w.Kernels)):]
 	for i := range own {
 		k := own[i].kernel

@@ -51,10 +51,11 @@ type Execution struct {
 // Dispatch is a token dispatcher (moe_token_dispatcher_type).
 type Dispatch uint8
 
-// The dispatchers. "flex" sends as all-to-all does.
+// The dispatchers.
 const (
 	AllToAll  Dispatch = iota
 	AllGather          // every rank gets all tokens of the group and keeps those of its experts
+	Flex               // DeepEP: a token is sent once to each rank that has one of its experts
 )
 
 // Recompute says which activations are computed again in the backward pass.

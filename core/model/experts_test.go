@@ -242,7 +242,7 @@ func TestExpertKernelFLOPsAddUp(t *testing.T) {
 			{Micro: 2, TP: 1, EP: 8},
 			{Micro: 2, TP: 4, SP: true, EP: 2},
 			{Micro: 2, TP: 4, SP: true, EP: 8, ETP: 1, Dispatch: AllGather},
-			{Micro: 2, TP: 2, SP: true, CP: 2, EP: 2, ETP: 2},
+			{Micro: 2, TP: 2, SP: true, CP: 2, EP: 2, ETP: 2, Dispatch: Flex},
 		} {
 			sum := 0.0
 			for _, p := range passes(t, c) {
@@ -293,6 +293,23 @@ func TestExpertLayerKernels(t *testing.T) {
 	require.Contains(t, names(mixtral8x7B, e, false), "tokens all-gather")
 	e.Recompute = FullLayers
 	require.Contains(t, names(mixtral8x7B, e, true), "recomputed tokens all-gather")
+}
+
+// A token that chooses two of eight experts, two on a rank, reaches each of four ranks but for the
+// chance that both of its experts are elsewhere.
+func TestDistinctRanks(t *testing.T) {
+	require.InDelta(t, 4*(1-6.0/8*5/7), distinct(8, 2, 2), 1e-12)
+	require.InDelta(t, 2, distinct(8, 1, 2), 1e-12)
+	require.InDelta(t, 1, distinct(8, 8, 2), 1e-12)
+	sent := func(d Dispatch) (n units.Bytes) {
+		for _, k := range qwen3.Kernels(&Execution{Micro: 1, TP: 1, EP: 8, Dispatch: d}, Pass{Module: ExpertFC1}) {
+			if k.AllToAll {
+				n += k.Bytes
+			}
+		}
+		return n
+	}
+	require.InEpsilon(t, distinct(128, 16, 8)/8, float64(sent(Flex))/float64(sent(AllToAll)), 1e-3)
 }
 
 // With a capacity experts get as many tokens as it says, or fewer.

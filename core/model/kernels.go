@@ -64,8 +64,9 @@ type lister struct {
 	ffn, fc1 int64
 	vocab    int64
 
-	routed      int64 // copies of this rank's own tokens that are sent to experts
-	rows        int64 // and that its experts get
+	routed      int64 // copies of this rank's own tokens that go to experts
+	sent        int64 // rows that this takes
+	rows        int64 // rows that this rank's experts get
 	local       int64 // experts of this rank
 	expert      int64 // width of one expert
 	etp, ranks  int64 // ranks of one expert, and of all

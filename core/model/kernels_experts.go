@@ -13,7 +13,7 @@ import (
 //
 // Not modelled: the wait of the host for the token counts of an all-to-all without capacity, the
 // shared expert beside the dispatch, padding of an expert's rows to multiples of 16 or 32 in FP8, sends
-// that DeepEP saves by sending a token once to a node.
+// between nodes that DeepEP saves by sending a token once to a node.
 
 // Passes over the routing table, tokens times experts, of about 6 bytes an element: topk_softmax_with_capacity
 // makes top-k (three), softmax, two zeroed tables, two scatters, one conversion and a sum; the auxiliary
@@ -37,7 +37,19 @@ func (l *lister) setExperts() {
 	if e.Capacity > 0 && (e.Capacity < 1 || e.PadToCapacity) {
 		l.routed = int64(math.Ceil(float64(l.routed) * e.Capacity))
 	}
-	l.rows = l.routed * l.etp
+	l.rows, l.sent = l.routed*l.etp, l.routed
+	if e.Dispatch == Flex {
+		l.sent = min(l.sent, int64(math.Ceil(float64(l.tokens)/float64(l.tp)*distinct(c.Experts, l.local, max(c.TopK, 1)))))
+	}
+}
+
+// distinct returns how many ranks of local experts a token reaches that chooses k of n at random.
+func distinct(n, local, k int64) float64 {
+	missed := 1.0
+	for i := range k {
+		missed *= max(float64(n-local-i), 0) / float64(n-i)
+	}
+	return float64(n/local) * (1 - missed)
 }
 
 func (l *lister) expertsForward(m ModuleKind) {
@@ -128,14 +140,16 @@ func (l *lister) dispatch(name string) {
 		l.memory("permute"+name, hw.Elementwise, 2*row*l.rows)
 		return
 	}
-	l.memory("permute"+name, hw.Elementwise, 2*row*l.routed)
+	if l.e.Dispatch != Flex {
+		l.memory("permute"+name, hw.Elementwise, 2*row*l.routed)
+	}
 	if name == "" && l.ranks > 1 { // token counts
 		l.add(Kernel{
 			Name: l.prefix + "token counts all-gather", Kind: TensorComm, Over: OverExpertModel, Gather: true,
 			DType: dtype.FP32, Bytes: units.Bytes(4 * l.c.Experts * l.ranks),
 		})
 	}
-	l.expertComm("dispatch"+name+" all-to-all", row*l.routed, Kernel{Over: OverExpert, AllToAll: true})
+	l.expertComm("dispatch"+name+" all-to-all", row*l.sent, Kernel{Over: OverExpert, AllToAll: true})
 	if l.etp > 1 {
 		l.expertComm("dispatch"+name+" all-gather", row*l.rows, Kernel{Over: OverExpertTensor, Gather: true})
 	}
@@ -154,13 +168,19 @@ func (l *lister) combine(name string) {
 	if l.etp > 1 {
 		l.expertComm("combine"+name+" reduce-scatter", row*l.rows, Kernel{Over: OverExpertTensor, Scatter: true})
 	}
-	l.expertComm("combine"+name+" all-to-all", row*l.routed, Kernel{Over: OverExpert, AllToAll: true})
-	l.memory("unpermute"+name, hw.Elementwise, row*(l.routed+l.own))
+	l.expertComm("combine"+name+" all-to-all", row*l.sent, Kernel{Over: OverExpert, AllToAll: true})
+	back := l.routed
+	if l.e.Dispatch == Flex { // summed on the experts' ranks before
+		back = l.sent
+	}
+	l.memory("unpermute"+name, hw.Elementwise, row*(back+l.own))
 }
 
-// sortChunks changes between the order of sending ranks and that of local experts.
+// sortChunks changes between the order of sending ranks and that of local experts; Flex copies here.
 func (l *lister) sortChunks(name string) {
-	if l.local > 1 && l.ranks > 1 {
+	if l.e.Dispatch == Flex {
+		l.memory("permute"+name, hw.Elementwise, l.word*(l.sent*l.etp+l.rows)*l.c.Hidden)
+	} else if l.local > 1 && l.ranks > 1 {
 		l.memory("sort by expert"+name, hw.Elementwise, 2*l.word*l.rows*l.c.Hidden)
 	}
 }
