@@ -24,8 +24,9 @@ func dump(r *Reading) string {
 		b.WriteString(line(d) + "\n")
 	}
 	for i := range scenario.Fields {
-		f := &scenario.Fields[i]
-		fmt.Fprintf(&b, "%s = %s\n", f.Path, f.Get(&r.Scenario))
+		if f := &scenario.Fields[i]; f.Applies(&r.Scenario) {
+			fmt.Fprintf(&b, "%s = %s\n", f.Path, f.Get(&r.Scenario))
+		}
 	}
 	d := r.Scenario.Derive()
 	fmt.Fprintf(&b, "%+v\n", d)

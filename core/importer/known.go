@@ -11,7 +11,8 @@ import (
 var elsewhere = map[string]string{
 	"hardware.nodes": "trainer.num_nodes", "hardware.num_nodes": "trainer.num_nodes",
 	"hardware.gpus_per_node": "trainer.devices", "hardware.devices": "trainer.devices", "hardware.gpus": "trainer.devices",
-	"model.tp": "model.tensor_model_parallel_size", "model.pp": "model.pipeline_model_parallel_size",
+	"model.tensor_parallel_size": "model.tensor_model_parallel_size",
+	"model.tp":                   "model.tensor_model_parallel_size", "model.pp": "model.pipeline_model_parallel_size",
 	"model.vp": "model.virtual_pipeline_model_parallel_size", "model.cp": "model.context_parallel_size",
 	"model.mbs": "model.micro_batch_size", "model.gbs": "model.global_batch_size",
 }
@@ -20,10 +21,10 @@ var elsewhere = map[string]string{
 var known = indexKnown()
 
 type knownPaths struct {
-	why       map[string]string // no effect, as a value or as a section
-	assumed   map[string]*assumption
-	own, apex map[string]bool
-	sections  map[string]bool // paths above a known key
+	why      map[string]string // no effect, as a value or as a section
+	assumed  map[string]*assumption
+	own      map[string]bool
+	sections map[string]bool // paths above a known key
 
 	names  map[string][]string // of the keys in a section, whose path ends in a dot
 	fields map[string][]string // those that are fields
@@ -34,7 +35,7 @@ type knownPaths struct {
 func indexKnown() *knownPaths {
 	k := &knownPaths{
 		why: make(map[string]string), assumed: make(map[string]*assumption),
-		own: make(map[string]bool), apex: make(map[string]bool), sections: make(map[string]bool),
+		own: make(map[string]bool), sections: make(map[string]bool),
 		names: make(map[string][]string), fields: make(map[string][]string), full: make(map[string]string),
 	}
 	add := func(path string) {
@@ -68,16 +69,9 @@ func indexKnown() *knownPaths {
 			add(path)
 		}
 	}
-	for _, path := range strings.Fields(mcoreKeys) {
-		k.why[path] = "read by " + mcoreOptim + " alone"
-		add(path)
-	}
 	for _, path := range strings.Fields(ownKeys) {
 		k.own[path] = true
 		add(path)
-	}
-	for _, path := range strings.Fields(apexKeys) {
-		k.apex[path] = true
 	}
 	return k
 }

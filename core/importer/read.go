@@ -14,7 +14,6 @@ type reader struct {
 	eval evaluator
 	root *node
 
-	mcore bool // the document names mcore_distributed_optim
 	// at is where each known path stands: its value, or the key if the value is a section.
 	at       map[string]*node
 	invalid  []string // fields whose value could not be read
@@ -96,9 +95,9 @@ func (r *reader) nameOptimizer(mount string) {
 	if err != nil {
 		return // reported when its turn comes
 	}
-	r.mcore = v.text == mcoreOptim
-	if strings.EqualFold(v.text, scenario.PlainApex) {
-		r.out.Scenario = scenario.Default(scenario.PlainApex)
+	f, _ := scenario.ByPath("model.optim.name")
+	if probe := r.out.Scenario; f.Set(&probe, v.text) == nil {
+		r.out.Scenario = scenario.Default(probe.Optim.Name)
 	}
 }
 

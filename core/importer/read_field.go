@@ -12,11 +12,11 @@ import (
 // field reads a field's value.
 func (r *reader) field(n *node, f *scenario.Field) {
 	r.at[f.Path] = n
-	if r.mcore && known.apex[f.Path] {
-		r.key(n, f.Path, Key{Status: NoEffect, Why: mcoreOptim + " does not read it"})
+	v, err := r.eval.eval(n)
+	if !f.Applies(&r.out.Scenario) && (err != nil || v.kind == aSection || f.Set(&r.out.Scenario, v.text) != nil) {
+		r.key(n, f.Path, Key{Status: NoEffect, Why: f.WithoutEffect(&r.out.Scenario)})
 		return
 	}
-	v, err := r.eval.eval(n)
 	if err != nil {
 		r.report(Error, n, f.Path, err.Error())
 		r.reject(n, f)
@@ -35,7 +35,7 @@ func (r *reader) field(n *node, f *scenario.Field) {
 	}
 	if wrong := f.Set(&r.out.Scenario, v.text); wrong != nil {
 		if f.Path == "model.optim.name" {
-			wrong = otherOptimizer(wrong, v.text)
+			wrong = otherOptimizer(wrong)
 		}
 		r.reportField(n, wrong)
 		r.reject(n, f)
@@ -45,11 +45,11 @@ func (r *reader) field(n *node, f *scenario.Field) {
 	if v.source != "" {
 		k.Why = v.source
 	}
-	if f.Path == "model.optim.name" && r.out.Scenario.Plain() {
-		k.Why = "Apex by itself"
+	if f.Path == "model.optim.name" && r.out.Scenario.Family() != scenario.FamilyNeMo {
+		k.Why = r.out.Scenario.Family().String()
 	}
 	if !f.Applies(&r.out.Scenario) {
-		k = Key{Status: NoEffect, Why: "NeMo decides this by itself"}
+		k = Key{Status: NoEffect, Why: f.WithoutEffect(&r.out.Scenario)}
 	}
 	r.key(n, f.Path, k)
 }
@@ -60,13 +60,8 @@ func (r *reader) reject(n *node, f *scenario.Field) {
 }
 
 // otherOptimizer says of an optimizer that is not simulated that it is not.
-func otherOptimizer(e *scenario.FieldError, name string) *scenario.FieldError {
-	switch name {
-	case mcoreOptim:
-		e.Want = "distributed_fused_adam: Megatron-core's optimizer is not simulated yet, and its buckets differ"
-	default:
-		e.Want = "distributed_fused_adam: no other optimizer is simulated yet"
-	}
+func otherOptimizer(e *scenario.FieldError) *scenario.FieldError {
+	e.Want += ": no other optimizer is simulated"
 	e.Edits = []scenario.Edit{{Path: e.Path, Value: scenario.NeMoAdam}}
 	e.Fix = "set " + e.Path + " to " + scenario.NeMoAdam + " to simulate Apex's with this model"
 	return e

@@ -70,7 +70,7 @@ func TestDiagnostics(t *testing.T) {
 		{"mandatory", whole + "  num_layers: ???\n",
 			"8:15-18 error: model.num_layers: A value is missing here (??? marks it as mandatory)."},
 		{"other optimizer", whole + "  optim:\n    name: fused_adam\n",
-			"9:11-21 error: model.optim.name: got fused_adam, want distributed_fused_adam: no other optimizer is simulated yet; set model.optim.name to distributed_fused_adam to simulate Apex's with this model"},
+			"9:11-21 error: model.optim.name: got fused_adam, want distributed_fused_adam, apex_distributed_fused_adam, mcore_distributed_optim or torch_ddp: no other optimizer is simulated; set model.optim.name to distributed_fused_adam to simulate Apex's with this model"},
 		{"assumed", whole + "  fsdp: True\n",
 			"8:9-13 error: model.fsdp: got True, want false: NeMo refuses it together with this optimizer; set model.fsdp to false"},
 		{"not simulated", whole + "  num_micro_batches_with_partial_activation_checkpoints: 4\n",

@@ -11,7 +11,8 @@ var noEffect = []struct{ why, keys string }{
 		model.fp8_margin model.fp8_interval model.fp8_amax_history_len model.fp8_amax_compute_algo
 		model.seed model.apply_query_key_layer_scaling model.rotary_percentage model.rotary_base
 		model.seq_len_interpolation_factor model.normalize_attention_scores model.scale_positional_embedding
-		model.label_smoothing model.embedding_dropout seed.`},
+		model.label_smoothing model.embedding_dropout seed. model.moe_router_load_balancing_type model.moe_aux_loss_coeff
+		model.moe_z_loss_coeff model.moe_input_jitter_eps model.moe_router_pre_softmax model.moe_router_score_function`},
 	{"Megatron-core takes encoder_seq_length", `model.max_position_embeddings`},
 	{"Megatron-core's GPT always has Transformer Engine layers", `model.transformer_engine model.name`},
 	{"attention is simulated as the fused kernel that Transformer Engine prefers", `
@@ -68,10 +69,11 @@ var assumptions = []assumption{
 	{"model.rampup_batch_size", "null", "NeMo only allows it with fused_adam", Error},
 	{"model.fsdp", "false", "NeMo refuses it together with this optimizer", Error},
 	{"model.use_emha", "false", "NeMo refuses it", Error},
-	{"model.num_moe_experts", "null", "mixture of experts has other parameters and is not simulated", Error},
-	{"model.expert_model_parallel_size", "1", "mixture of experts is not simulated", Error},
+	{"model.moe_layer_freq", "1", "every layer is simulated with experts", Error},
 	{"model.optim.amsgrad", "false", "Apex refuses it", Error},
 	{"model.optim.device", "cuda", "Apex refuses another one", Error},
+	{"model.moe_expert_capacity_factor", "null", "tokens are simulated as evenly spread over the experts, none dropped", Warning},
+	{"model.moe_shared_expert_overlap", "false", "it is simulated as off", Warning},
 	{"model.transformer_block_type", "pre_ln", "layers are simulated as pre_ln", Warning},
 	{"model.headscale", "false", "it is simulated as off", Warning},
 	{"model.pre_process", "true", "the first stage is simulated with embeddings", Warning},
@@ -93,17 +95,5 @@ var assumptions = []assumption{
 	{"model.optim.with_fp32_embedding_grads", "true", "embeddings are simulated with fp32 gradients", Warning},
 }
 
-// mcoreOptim is the optimizer that most newer files name.
-const mcoreOptim = "mcore_distributed_optim"
-
-// mcoreKeys are read by it alone, apexKeys not by it, and ownKeys are those that the reader
-// treats by itself.
-const (
-	mcoreKeys = `model.optim.ddp_bucket_size model.optim.average_in_collective model.optim.align_grad_reduce
-		model.optim.align_param_gather model.optim.overlap_param_gather_with_optimizer_step
-		model.optim.num_distributed_optimizer_instances model.optim.check_for_nan_in_grad`
-	apexKeys = `model.optim.bucket_cap_mb model.optim.contiguous_grad_buffer model.optim.contiguous_param_buffer
-		model.optim.dtype model.optim.param_sync_dtype model.optim.store_params model.optim.store_param_remainders
-		model.optim.with_scaled_states model.optim.eps`
-	ownKeys = `name run.name model.data.seq_length model.tokenizer.library model.tokenizer.type model.tokenizer.model`
-)
+// ownKeys are those that the reader treats by itself.
+const ownKeys = `name run.name model.data.seq_length model.tokenizer.library model.tokenizer.type model.tokenizer.model`

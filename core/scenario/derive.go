@@ -74,10 +74,12 @@ func (s *Scenario) Process() int { return s.DP() * s.Parallel.CP }
 // Distributed returns the ranks over which the optimizer state is sharded.
 func (s *Scenario) Distributed() int {
 	switch {
-	case s.Optim.OneRankState:
+	case s.DDP(), s.Optim.OneRankState && !s.MCore():
 		return min(1, s.Process())
 	case s.Plain() && s.Optim.Plain.DistributedSize > 0:
 		return s.Optim.Plain.DistributedSize
+	case s.MCore():
+		return s.mcoreDistributed(s.Process())
 	default:
 		return s.Process()
 	}
@@ -144,10 +146,14 @@ func (s *Scenario) TPOverlap() bool { return s.Parallel.TPOverlap && s.SequenceP
 func (s *Scenario) OverlapP2P() bool { return s.Parallel.OverlapP2P && s.Parallel.VP > 1 }
 
 // GradFusion reports whether weight gradients are added into the buckets by their GEMM.
-func (s *Scenario) GradFusion() bool { return s.Precision.GradFusion && s.Precision.O2 }
+func (s *Scenario) GradFusion() bool {
+	return s.Precision.GradFusion && s.Precision.O2 && !s.DDP()
+}
 
 // FP8Weights reports whether the weights of the linear layers are FP8 tensors.
-func (s *Scenario) FP8Weights() bool { return s.Precision.FP8 && s.Precision.FP8Params && !s.Plain() }
+func (s *Scenario) FP8Weights() bool {
+	return s.Precision.FP8 && s.Precision.FP8Params && !s.Plain() && !s.DDP()
+}
 
 // FFN returns ffn_hidden_size.
 func (s *Scenario) FFN() int {
@@ -215,15 +221,18 @@ func (s *Scenario) ModelDType() dtype.DType {
 // Parameters counts the elements of the whole model, each once: copies of tied embeddings and
 // over tensor-parallel ranks are not counted.
 func (s *Scenario) Parameters() int64 {
-	z := s.sizes(1)
-	n := float64(s.Model.Layers)*float64(z.weights()+z.small()) + float64(z.word+z.position+z.finalNorm)
+	whole := *s
+	whole.Parallel.TP, whole.Parallel.ETP, whole.Parallel.EP = 1, 1, 1
+	whole.Model.OverrideVocab = s.PaddedVocab() // padded for the real TP
+	z := whole.sizes()
+	n := float64(s.Model.Layers)*float64(z.layer()) + float64(z.word+z.position+z.finalNorm)
 	if !s.Model.Tied {
 		n += float64(z.word)
 	}
 	if n > math.MaxInt64/2 {
 		return 0
 	}
-	total := int64(s.Model.Layers)*(z.weights()+z.small()) + z.word + z.position + z.finalNorm
+	total := int64(s.Model.Layers)*z.layer() + z.word + z.position + z.finalNorm
 	if !s.Model.Tied {
 		total += z.word
 	}
@@ -231,7 +240,11 @@ func (s *Scenario) Parameters() int64 {
 }
 
 // BucketSize returns the elements of every bucket and of one shard of it; 0 if they are undefined.
+// Only Apex's buckets are all of one size.
 func (s *Scenario) BucketSize() (size, shard units.Elems) {
+	if s.MCore() || s.DDP() {
+		return 0, 0
+	}
 	o := s.bucketOptions()
 	if o.Distributed < 1 || o.GradSync.Size() == 0 {
 		return 0, 0

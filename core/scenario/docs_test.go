@@ -27,6 +27,20 @@ func TestDocs(t *testing.T) {
 	require.Equal(t, string(want), got, "go test ./core/scenario -update rewrites it")
 }
 
+// readers names the optimizers that read a field.
+func readers(f *Field) string {
+	var names []string
+	for family := range numFamilies {
+		if f.ReadBy&(1<<family) != 0 {
+			names = append(names, family.String())
+		}
+	}
+	if len(names) == 0 {
+		return "all"
+	}
+	return strings.Join(names, "; ")
+}
+
 func markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Configuration
@@ -39,6 +53,12 @@ interpolations work (%s): keys by path, multiply, divide, floor_div and their
 like, oc.env with a default, oc.decode and oc.select. Keys of NeMo that change neither layout nor time
 are listed on import with the reason; others are listed as unknown.
 
+The framework is model.optim.name: distributed_fused_adam (NeMo on Apex), apex_distributed_fused_adam (Apex's
+class by itself), mcore_distributed_optim (Megatron-Core's distributed optimizer) or torch_ddp (PyTorch's
+DistributedDataParallel with an Adam on every rank; a name of this program's own). A key has an effect only with
+the optimizers that read it; with others it is listed as without effect. What Megatron-Core reads and NeMo has no
+key for stands under framework.mcore, named as Megatron-LM's flag.
+
 A text may have 256 KiB. What is simulated is limited too: %s buckets over all stages,
 %s fragments on one stage, %s layer passes and messages in the two simulated
 steps, %s parameters, 1e18 operations in a pass of one layer, 1e21 in
@@ -50,11 +70,14 @@ two steps.
 		f := &Fields[i]
 		if f.Group != group {
 			group = f.Group
-			fmt.Fprintf(&b, "\n## %v\n\n| key | value | default | meaning | source |\n| --- | --- | --- | --- | --- |\n", group)
+			fmt.Fprintf(&b, "\n## %v\n\n| key | value | default | meaning | read by | source |\n| --- | --- | --- | --- | --- | --- |\n", group)
 		}
 		def := f.Default
 		if f.PlainDefault != "" {
 			def += "; plain Apex " + f.PlainDefault
+		}
+		if f.MCoreDefault != "" {
+			def += "; Megatron-Core " + f.MCoreDefault
 		}
 		if f.Optional && f.Default == Null {
 			def = "null: " + f.Null
@@ -75,7 +98,7 @@ two steps.
 		if f.Unit != "" {
 			value += ", in " + f.Unit
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Path, value, def, f.Help, f.Source)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", f.Path, value, def, f.Help, readers(f), f.Source)
 	}
 	b.WriteString("\n## GPUs and networks\n\n| value | means |\n| --- | --- |\n")
 	for i, id := range gpuIDs {

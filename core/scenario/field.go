@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,14 +64,16 @@ type Field struct {
 	// Optional fields may be null, which means Null; their zero value is null.
 	Optional bool
 	Null     string // what null means: "4 × hidden_size"
-	// Default applies to a document without the key, PlainDefault instead of it with plain Apex.
+	// Default applies to a document without the key; PlainDefault and MCoreDefault, if given, in
+	// place of it with plain Apex and with Megatron-Core's optimizer.
 	Default      string
 	PlainDefault string
+	MCoreDefault string
 	Help         string
 	Group        Group
-	Rare         bool   // behind "More"
-	PlainOnly    bool   // only apex_distributed_fused_adam reads it
-	Source       string // where the key comes from
+	Rare         bool     // behind "More"
+	ReadBy       Families // 0: all optimizers
+	Source       string   // where the key comes from
 
 	// at returns a *int, *float64, *bool or *string into s.
 	at func(s *Scenario) any
@@ -94,9 +97,6 @@ func indexFields() map[string]int {
 	}
 	return index
 }
-
-// Applies reports whether the field has any effect with the optimizer that s names.
-func (f *Field) Applies(s *Scenario) bool { return !f.PlainOnly || s.Plain() }
 
 // Get returns the value as text: "null" for an Optional field that is not given.
 func (f *Field) Get(s *Scenario) string {
@@ -178,6 +178,19 @@ func (f *Field) clear(s *Scenario) {
 	}
 }
 
+// holds reports whether the field's value is one that Set would store.
+func (f *Field) holds(s *Scenario) bool {
+	switch v := f.at(s).(type) {
+	case *int:
+		return f.Optional && *v == 0 || float64(*v) >= f.Min && float64(*v) <= f.Max
+	case *float64:
+		return f.Optional && *v == 0 || *v >= f.Min && *v <= f.Max
+	case *string:
+		return f.Optional && *v == "" || slices.Contains(f.Choices, *v)
+	}
+	return true
+}
+
 // choice finds the canonical spelling of text.
 func (f *Field) choice(text string) (string, bool) {
 	low := strings.ToLower(text)
@@ -234,8 +247,11 @@ func (f *Field) Want() string {
 
 // DefaultFor returns the default of a document that names the optimizer name.
 func (f *Field) DefaultFor(name string) string {
-	if name == PlainApex && f.PlainDefault != "" {
+	switch {
+	case name == PlainApex && f.PlainDefault != "":
 		return f.PlainDefault
+	case name == MCoreAdam && f.MCoreDefault != "":
+		return f.MCoreDefault
 	}
 	return f.Default
 }

@@ -38,13 +38,23 @@ var batchFields = []Field{
 	},
 	{
 		Path: pathVP, Label: "Chunks per stage", Kind: Int, Unit: "chunks", Min: 1, Max: maxChunks, Default: Null, Optional: true, Null: "not interleaved",
-		Help:  "Interleaved schedule: groups of layers on each stage (VP). Megatron-core asks for more than two stages.",
+		Help:  "Interleaved schedule: groups of layers on each stage (VP). Older Megatron-core, of NeMo's Apex optimizer, asks for more than two stages.",
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.VP },
 	},
 	{
 		Path: pathCP, Label: "Context parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: "1",
 		Help:  "Ranks that share every sequence (CP). The optimizer state is sharded over DP × CP.",
 		Group: GroupParallelism, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.CP },
+	},
+	{
+		Path: pathEP, Label: "Expert parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: "1",
+		Help:  "Ranks that share the experts of a layer (EP): part of the data-parallel ranks.",
+		Group: GroupParallelism, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.EP },
+	},
+	{
+		Path: pathETP, Label: "Expert tensor parallel", Kind: Int, Unit: "ranks", Min: 1, Max: maxRanks, Default: Null, Optional: true, Null: "as TP",
+		Help:  "Ranks that share the matrices of one expert.",
+		Group: GroupParallelism, Rare: true, ReadBy: byMCore, Source: nemoModel, at: func(s *Scenario) any { return &s.Parallel.ETP },
 	},
 	{
 		Path: pathSP, Label: "Sequence parallel", Kind: Bool, Default: "false",

@@ -11,6 +11,7 @@ const (
 	maxBatch  = 1 << 30
 	maxStages = 1 << 10
 	maxChunks = 1 << 7
+	maxExpert = 1 << 14
 )
 
 var modelFields = []Field{
@@ -81,7 +82,7 @@ var modelFields = []Field{
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Normalization },
 	},
 	{
-		Path: "model.bias", Label: "Linear biases", Kind: Bool, Default: "true",
+		Path: pathBias, Label: "Linear biases", Kind: Bool, Default: "true",
 		Help:  "All linear layers have a bias, or none.",
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Bias },
 	},
@@ -104,5 +105,36 @@ var modelFields = []Field{
 		Path: pathMCore, Label: "Megatron-core GPT", Kind: Bool, Default: "false",
 		Help:  "The model of Megatron-core with Transformer Engine layers. Only this one is simulated.",
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.MCore },
+	},
+	{
+		Path: pathExperts, Label: "Experts", Kind: Int, Min: 1, Max: maxExpert, Default: Null, Optional: true, Null: "none",
+		Help:  "A mixture of that many MLPs in every layer, of which each token passes a few. Not with Apex's optimizers.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.Count },
+	},
+	{
+		Path: pathTopK, Label: "Experts of a token", Kind: Int, Min: 1, Max: maxExpert, Default: "2",
+		Help:  "How many experts each token passes.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.TopK },
+	},
+	{
+		Path: pathExpertFFN, Label: "FFN size of an expert", Kind: Int, Min: 1, Max: maxFFN, Default: Null, Optional: true, Null: "ffn_hidden_size",
+		Help:  "Width between the two linear layers of one expert.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.FFN },
+	},
+	{
+		Path: pathSharedFFN, Label: "FFN size of shared experts", Kind: Int, Min: 1, Max: maxFFN, Default: Null, Optional: true, Null: "no shared experts",
+		Help:  "Width of the experts that every token passes, together.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.SharedFFN },
+	},
+	{
+		Path: pathGroupedGEMM, Label: "Grouped GEMM", Kind: Bool, Default: "false",
+		Help:  "The experts of a rank multiply in one kernel, not one after the other.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.GroupedGEMM },
+	},
+	{
+		Path: pathDispatcher, Label: "Token dispatcher", Kind: Choice, Choices: []string{AllGather, AllToAll, Flex}, Default: AllGather,
+		Aliases: map[string]string{"alltoall_seq": AllToAll},
+		Help:    "How tokens reach their experts: all gathered on every rank, or sent to the ranks that hold them; flex sends with a library made for it.",
+		Group:   GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.Dispatcher },
 	},
 }

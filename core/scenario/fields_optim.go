@@ -49,60 +49,65 @@ var precisionFields = []Field{
 	{
 		Path: pathGradFusion, Label: "Fused accumulation", Kind: Bool, Default: "false",
 		Help:  "The GEMM of a weight gradient adds into the bucket. NeMo turns it off without megatron_amp_O2.",
-		Group: GroupPrecision, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Precision.GradFusion },
+		Group: GroupPrecision, Rare: true, ReadBy: byApex | byMCore, Source: nemoModel, at: func(s *Scenario) any { return &s.Precision.GradFusion },
 	},
 }
 
 var optimFields = []Field{
 	{
+		Path: pathName, Label: "Framework", Kind: Choice, Choices: optimNames, Names: familyNames, Default: NeMoAdam,
+		Help:  "Whose distributed optimizer: NeMo's subclass of Apex's, Apex's class by itself, Megatron-Core's, or plain PyTorch DDP with an Adam on every rank.",
+		Group: GroupOptimizer, Source: nemoModel, at: func(s *Scenario) any { return &s.Optim.Name },
+	},
+	{
 		Path: pathCap, Label: "Bucket size", Kind: Float, Unit: "MiB", Min: minCap, Max: maxCap, Default: "100",
 		Help:  "Target size of one bucket in grad_sync_dtype. The code multiplies by 1,048,576, whatever the key's name says.",
-		Group: GroupOptimizer, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.BucketCapMB },
+		Group: GroupOptimizer, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.BucketCapMB },
 	},
 	{
 		Path: pathGradSync, Label: "Grad sync dtype", Kind: Choice, Choices: dtypeChoices, Aliases: dtypeAliases, Default: Null, Optional: true, Null: "dtype",
-		Help:  "Of the reduce-scatter. Decides bucket size and alignment.",
-		Group: GroupOptimizer, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.GradSync },
+		Help:  "Of the reduce-scatter. Decides bucket size and alignment with Apex; with Megatron-Core gradients are fp32, or in the parameters' dtype for any other value.",
+		Group: GroupOptimizer, ReadBy: byApex | byMCore, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.GradSync },
 	},
 	{
-		Path: "model.optim.overlap_grad_sync", Label: "Overlap grad sync", Kind: Bool, Default: "true",
+		Path: pathOverlapGrad, Label: "Overlap grad sync", Kind: Bool, Default: "true", MCoreDefault: "false",
 		Help:  "Reduce-scatter buckets during the backward pass.",
-		Group: GroupOptimizer, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.OverlapGradSync },
+		Group: GroupOptimizer, ReadBy: byApex | byMCore, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.OverlapGradSync },
 	},
 	{
-		Path: "model.optim.overlap_param_sync", Label: "Overlap param sync", Kind: Bool, Default: "false",
-		Help:  "All-gather buckets during the next forward pass, the first beside the optimizer step.",
-		Group: GroupOptimizer, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.OverlapParamSync },
+		Path: pathOverlapParam, Label: "Overlap param sync", Kind: Bool, Default: "false",
+		Help:  "All-gather buckets during the next forward pass; with Apex the first beside the optimizer step.",
+		Group: GroupOptimizer, ReadBy: byApex | byMCore, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.OverlapParamSync },
 	},
 	{
 		Path: pathContigGrad, Label: "Contiguous grad buffer", Kind: Bool, Default: "true", PlainDefault: "false",
 		Help:  "One buffer for all gradients. megatron_amp_O2 needs it.",
-		Group: GroupOptimizer, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.ContiguousGradBuffer },
+		Group: GroupOptimizer, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.ContiguousGradBuffer },
 	},
 	{
 		Path: pathContigParam, Label: "Contiguous param buffer", Kind: Bool, Default: "false",
 		Help:  "Parameters are views of one buffer, so that a gathered bucket needs no copy.",
-		Group: GroupOptimizer, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.ContiguousParamBuffer },
+		Group: GroupOptimizer, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.ContiguousParamBuffer },
 	},
 	{
 		Path: pathState, Label: "State dtype", Kind: Choice, Choices: dtypeChoices, Aliases: dtypeAliases, Default: "fp32",
 		Help:  "Of both moments and of stored main parameters.",
-		Group: GroupOptimizer, Rare: true, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.State },
+		Group: GroupOptimizer, Rare: true, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.State },
 	},
 	{
 		Path: pathScaled, Label: "Scaled states", Kind: Bool, Default: "false",
 		Help:  "16-bit state with one fp32 scale per fragment. Needs a 16-bit dtype, stored main parameters and the new Apex.",
-		Group: GroupOptimizer, Rare: true, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.WithScaledStates },
+		Group: GroupOptimizer, Rare: true, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.WithScaledStates },
 	},
 	{
 		Path: "model.optim.average_grad_sync", Label: "Average gradients", Kind: Bool, Default: "true",
 		Help:  "The reduce-scatter averages; off: it sums.",
-		Group: GroupOptimizer, Rare: true, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.AverageGradSync },
+		Group: GroupOptimizer, Rare: true, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.AverageGradSync },
 	},
 	{
 		Path: pathOneRank, Label: "State on every rank", Kind: Bool, Default: "false",
 		Help:  "Every rank holds the whole state; gradients are all-reduced.",
-		Group: GroupOptimizer, Rare: true, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.OneRankState },
+		Group: GroupOptimizer, Rare: true, ReadBy: byApex, Source: nemoOptim, at: func(s *Scenario) any { return &s.Optim.OneRankState },
 	},
 	{
 		Path: "model.do_layer_norm_weight_decay", Label: "One parameter group", Kind: Bool, Default: "false",
@@ -115,23 +120,18 @@ var optimFields = []Field{
 		Group: GroupOptimizer, Rare: true, Source: nemoTrainer, at: func(s *Scenario) any { return &s.Optim.ClipNorm },
 	},
 	{
-		Path: pathName, Label: "Optimizer", Kind: Choice, Choices: []string{NeMoAdam, PlainApex}, Default: NeMoAdam,
-		Help:  "NeMo's distributed_fused_adam, or Apex's class by itself.",
-		Group: GroupOptimizer, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Optim.Name },
-	},
-	{
 		Path: pathParamSync, Label: "Param sync dtype", Kind: Choice, Choices: dtypeChoices, Aliases: dtypeAliases, Default: Null, Optional: true, Null: "dtype",
 		Help:  "Of the all-gather, with plain Apex. NeMo takes the model's dtype.",
-		Group: GroupOptimizer, Rare: true, PlainOnly: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.ParamSync },
+		Group: GroupOptimizer, Rare: true, ReadBy: byPlain, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.ParamSync },
 	},
 	{
 		Path: pathStore, Label: "Store main parameters", Kind: Bool, Default: "true",
 		Help:  "Shards hold main parameters in the state dtype, with plain Apex.",
-		Group: GroupOptimizer, Rare: true, PlainOnly: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParams },
+		Group: GroupOptimizer, Rare: true, ReadBy: byPlain, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParams },
 	},
 	{
 		Path: pathRemainders, Label: "Store remainders", Kind: Bool, Default: "false",
 		Help:  "Shards hold the low 16 bits of main parameters whose high 16 bits are the bf16 parameters, with plain Apex.",
-		Group: GroupOptimizer, Rare: true, PlainOnly: true, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParamRemainders },
+		Group: GroupOptimizer, Rare: true, ReadBy: byPlain, Source: plainOptim, at: func(s *Scenario) any { return &s.Optim.Plain.StoreParamRemainders },
 	},
 }

@@ -26,7 +26,8 @@ const (
 func (c *checker) limits() {
 	s := c.s
 	c.widthLimits()
-	if !c.usable(pathLayers, pathHidden, pathFFN, pathHeads, pathGroups, pathKV, pathSeq, pathVocab, pathOverride, pathVocabDivisor, pathTP) {
+	if !c.usable(pathLayers, pathHidden, pathFFN, pathHeads, pathGroups, pathKV, pathSeq, pathVocab, pathOverride, pathVocabDivisor, pathTP) ||
+		!c.usable(pathExperts, pathTopK, pathExpertFFN, pathSharedFFN, pathEP, pathETP) {
 		return
 	}
 	if n := s.Parameters(); n == 0 || n > MaxParameters {
@@ -49,7 +50,13 @@ func (c *checker) limits() {
 		c.fail(pathLayers, fmt.Sprintf("at most %s layers on each of %d stages", units.Count(MaxLayers), s.Parallel.PP), edit(pathLayers, MaxLayers*s.Parallel.PP))
 		return
 	}
-	c.bucketLimits()
+	switch {
+	case s.MCore() || s.DDP():
+		c.parameterLimit()
+		c.exactBucketLimit()
+	default:
+		c.bucketLimits()
+	}
 	if c.usable(pathGlobal, pathMicro) && s.Microbatches() > 0 {
 		c.taskLimit()
 		c.workLimit()
@@ -72,9 +79,9 @@ func (c *checker) widthLimits() {
 // passWork bounds the operations of the heaviest pass of a microbatch through a layer or the
 // output layer on one rank, backward; a byte that is moved counts as a thousand.
 func (s *Scenario) passWork() float64 {
-	z := s.sizes(s.Parallel.TP)
+	z := s.sizes()
 	tokens := float64(s.Batch.Micro) * float64(s.Model.SeqLength) / float64(s.Parallel.CP)
-	products := 4 * tokens * float64(max(z.weights(), z.word))
+	products := 4 * tokens * float64(max(z.weights()-z.experts+int64(s.Model.Experts.TopK)*z.expert, z.word))
 	width := float64(s.KVChannels()) * float64(s.Model.Heads) / float64(s.Parallel.TP)
 	attention := 10 * tokens * float64(s.Model.SeqLength) * width
 	rows := float64(s.Model.Hidden) + 3*width + 3*float64(s.FFN())/float64(s.Parallel.TP) + float64(s.PaddedVocab())/float64(s.Parallel.TP)
@@ -194,7 +201,7 @@ func (c *checker) bucketLimits() {
 // layer's holding what no other list does; every parameter of a list depends on all its buckets.
 // Plain Apex has one list, and no such dependencies.
 func (s *Scenario) estimateBuckets(size units.Elems) (buckets, fragments int64) {
-	z := s.sizes(s.Parallel.TP)
+	z := s.sizes()
 	layers := int64(s.StageLayers())
 	// Alignment adds at most 64 elements to each parameter.
 	const pad, perLayer, others = 64, 12, 5

@@ -4,7 +4,7 @@ import "slices"
 
 // maxRounds bounds how often the edits of an error are completed by those of another that they
 // would cause.
-const maxRounds = 8
+const maxRounds = 20
 
 // Complete adds to the edits of e, which is wrong with s, what else must change so that they cause
 // no error that is not among errs, those of s now. Edits that nothing completes stay as they are.
@@ -70,7 +70,7 @@ func (s *Scenario) caused(path string, edits []Edit, was map[string]bool, invali
 		}
 		left = slices.DeleteFunc(left, func(p string) bool { return p == x.Path })
 	}
-	errs, _ := probe.check(left)
+	errs, _ := probe.check(left, false)
 	i := slices.IndexFunc(errs, func(e *FieldError) bool { return e.Path == path || !was[e.Path] })
 	if slices.Contains(left, path) { // still not readable
 		return nil, false

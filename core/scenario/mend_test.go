@@ -19,7 +19,9 @@ func apply(t *testing.T, s Scenario, edits []Edit) Scenario {
 }
 
 // The edits of an error mend it and cause no other error, whatever else is wrong.
-func TestEditsCauseNoErrors(t *testing.T) {
+func TestEditsCauseNoErrors(t *testing.T) { bothWays(t, editsCauseNoErrors) }
+
+func editsCauseNoErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	edited := 0
 	for range 400 {

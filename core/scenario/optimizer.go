@@ -13,10 +13,14 @@ type OptimizerArgs struct {
 	StoreParamRemainders       bool // shards hold the low 16 bits of bf16 parameters
 }
 
-// Optimizer returns the constructor's arguments of the framework that Optim.Name picks.
+// Optimizer returns the constructor's arguments of the framework that Optim.Name picks. Beside
+// Apex only its dtypes of communication mean something.
 func (s *Scenario) Optimizer() OptimizerArgs {
-	if s.Plain() {
+	switch s.Family() {
+	case FamilyApex:
 		return s.plainOptimizer()
+	case FamilyMCore, FamilyDDP:
+		return OptimizerArgs{State: dtype.FP32, GradSync: s.GradDType(), ParamSync: s.ModelDType()}
 	}
 	return s.NeMoOptimizer()
 }

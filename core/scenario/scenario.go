@@ -45,6 +45,17 @@ type Model struct {
 	HiddenDropout  float64
 	RopeFusion     bool
 	MCore          bool // mcore_gpt
+	Experts        Experts
+}
+
+// Experts is a mixture of experts in place of the MLP of every layer.
+type Experts struct {
+	Count       int    // num_moe_experts, 0: none
+	TopK        int    // experts of one token
+	FFN         int    // of one expert, 0: ffn_hidden_size
+	SharedFFN   int    // of the shared experts together, 0: none
+	GroupedGEMM bool   // all local experts in one kernel
+	Dispatcher  string // how tokens reach their experts
 }
 
 // Batch is how sequences are grouped.
@@ -64,6 +75,8 @@ type Recompute struct {
 type Parallel struct {
 	TP, PP, CP       int
 	VP               int // model chunks per stage, 0: not interleaved
+	EP               int // ranks that share the experts
+	ETP              int // ranks that share an expert's matrices, 0: TP
 	SequenceParallel bool
 	TPOverlap        bool // ub_tp_comm_overlap
 	OverlapP2P       bool
@@ -99,6 +112,8 @@ type Optim struct {
 	OneParamGroup         bool    // do_layer_norm_weight_decay
 	ClipNorm              float64 // gradient_clip_val, 0: no clipping
 	Plain                 PlainOptim
+	MCore                 MCoreOptim
+	DDP                   DDPOptim
 }
 
 // PlainOptim is what only Apex's class by itself is asked for; NeMo computes the first three.
@@ -108,6 +123,42 @@ type PlainOptim struct {
 	StoreParamRemainders bool
 	DistributedSize      int // ranks that share the state, 0: all
 	Init                 string
+}
+
+// MCoreOptim is what Megatron-Core's distributed optimizer is asked for: DistributedDataParallelConfig,
+// OptimizerConfig and what decides their schedule. Its overlap switches and the gradients' dtype are
+// those of Optim.
+type MCoreOptim struct {
+	BucketSize           int  // ddp_bucket_size, in parameters, 0: default
+	NumBuckets           int  // in place of BucketSize, 0: not given
+	PadBuckets           bool // pad_buckets_for_high_nccl_busbw
+	DistributedOptimizer bool // use_distributed_optimizer
+	AverageInCollective  bool
+	AlignGradReduce      bool
+	AlignParamGather     bool
+	GatherWithStep       bool // overlap_param_gather_with_optimizer_step
+	Instances            int  // num_distributed_optimizer_instances
+	CheckNaN             bool // check_for_nan_in_grad
+	FP32Accumulation     bool // reduce_scatter_with_fp32_accumulation
+	FP32Grads            string
+	PerTokenLoss         bool // calculate_per_token_loss
+	MicrobatchGroup      int  // microbatch_group_size_per_vp_stage, 0: PP
+	PrecisionAware       bool // use_precision_aware_optimizer
+	MainParams           string
+	ExpAvg, ExpAvgSq     string
+	StoreRemainders      bool // of bf16 parameters, with PrecisionAware
+	FP8Recipe            string
+	ReuseGradBuffer      bool // reuse_grad_buf_for_mxfp8_param_ag
+	MaxConnections       int  // CUDA_DEVICE_MAX_CONNECTIONS, 0: not set
+	TrainingCode         bool // Megatron-LM's, not NeMo's
+}
+
+// DDPOptim is what PyTorch's DistributedDataParallel is asked for.
+type DDPOptim struct {
+	BucketCapMB      float64 // MiB, 0: 25 with a first bucket of 1
+	FindUnused       bool    // find_unused_parameters
+	StaticGraph      bool
+	GradAsBucketView bool // gradient_as_bucket_view
 }
 
 // Hardware is what the job runs on.
@@ -142,7 +193,27 @@ const (
 const (
 	NeMoAdam  = "distributed_fused_adam"      // NeMo's subclass of Apex's class
 	PlainApex = "apex_distributed_fused_adam" // Apex's class by itself
+	MCoreAdam = "mcore_distributed_optim"     // Megatron-Core's distributed optimizer
+	TorchDDP  = "torch_ddp"                   // PyTorch's DistributedDataParallel and any Adam
 )
+
+// MCoreOptim.FP8Recipe.
+const (
+	Delayed    = "delayed"    // one scale for a tensor, from earlier steps
+	Tensorwise = "tensorwise" // one scale for a tensor, of its present values
+	Blockwise  = "blockwise"  // one scale for a block
+	MXFP8      = "mxfp8"      // one scale for 32 elements
+)
+
+// Experts.Dispatcher.
+const (
+	AllGather = "allgather" // every rank sees all tokens
+	AllToAll  = "alltoall"
+	Flex      = "flex" // alltoall by a library of its own, such as DeepEP
+)
+
+// AllParameters is the one pattern of MCoreOptim.FP32Grads.
+const AllParameters = "all"
 
 // PlainOptim.Init: when parameters are placed in buckets.
 const (
@@ -175,6 +246,3 @@ const (
 	Uniform = "uniform" // all layers, in groups of which only the input is kept
 	Block   = "block"   // the first layers of each model chunk, one by one
 )
-
-// Plain reports whether Apex's class is used without NeMo.
-func (s *Scenario) Plain() bool { return s.Optim.Name == PlainApex }

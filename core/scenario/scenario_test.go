@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"distopt/core/dtype"
@@ -13,12 +14,14 @@ import (
 // good is a valid scenario with every kind of parallelism.
 func good() Scenario {
 	s := Default(NeMoAdam)
+	experts := s.Model.Experts
 	s.Model = Model{
-		Layers: 24, Hidden: 1024, FFN: 4096, Heads: 16, QueryGroups: 8, SeqLength: 2048, TokenizerVocab: 50257,
+		Experts: experts,
+		Layers:  24, Hidden: 1024, FFN: 4096, Heads: 16, QueryGroups: 8, SeqLength: 2048, TokenizerVocab: 50257,
 		VocabDivisor: 128, Position: LearnedAbsolute, Activation: "gelu", Normalization: "layernorm", Bias: true, Tied: true, MCore: true,
 	}
 	s.Batch = Batch{Micro: 2, Global: 64}
-	s.Parallel = Parallel{TP: 2, PP: 4, CP: 2, VP: 3, SequenceParallel: true, BatchP2P: true}
+	s.Parallel = Parallel{TP: 2, PP: 4, CP: 2, VP: 3, EP: 1, SequenceParallel: true, BatchP2P: true}
 	s.Precision.Trainer, s.Precision.O2, s.Precision.FP8, s.Precision.FP8Params = BF16, true, true, true
 	s.Optim.GradSync = "bf16"
 	s.Hardware.Nodes, s.Hardware.Devices = 8, 8
@@ -116,7 +119,7 @@ func TestValidate(t *testing.T) {
 		{"buckets", func(s *Scenario) { s.Optim.BucketCapMB = 0.0001 },
 			"model.optim.bucket_cap_mb: got 0.0001, want at most 100,000 buckets over all stages, not 375,814; set model.optim.bucket_cap_mb to 0.0064"},
 		{"fragments", func(s *Scenario) {
-			s.Optim.BucketCapMB, s.Parallel, s.Model.Layers, s.Batch.Global = 0.2, Parallel{TP: 1, PP: 1, CP: 1, BatchP2P: true}, 400, 128
+			s.Optim.BucketCapMB, s.Parallel, s.Model.Layers, s.Batch.Global = 0.2, Parallel{TP: 1, PP: 1, CP: 1, EP: 1, BatchP2P: true}, 400, 128
 		}, "model.optim.bucket_cap_mb: got 0.2, want at most 2,000,000 fragments on one stage, not 3,861,299; set model.optim.bucket_cap_mb to 0.4"},
 		{"tasks", func(s *Scenario) { s.Batch.Global = 1 << 20 },
 			"model.global_batch_size: got 1048576, want at most 2,000,000 layer passes and messages in two steps, not 23,068,672 (131,072 microbatches); set model.global_batch_size to 90880"},
@@ -254,10 +257,7 @@ func TestValidateLeavesOut(t *testing.T) {
 
 // random draws a scenario, mostly an invalid one.
 func random(rng *rand.Rand) Scenario {
-	name := NeMoAdam
-	if rng.IntN(4) == 0 {
-		name = PlainApex
-	}
+	name := optimNames[max(0, rng.IntN(10)-6)] // mostly the first
 	s := Default(name)
 	for i := range Fields {
 		f := &Fields[i]
@@ -281,8 +281,19 @@ func random(rng *rand.Rand) Scenario {
 	return s
 }
 
+// bothWays runs a test with the families that are simulated, and as if all were.
+func bothWays(t *testing.T, test func(t *testing.T)) {
+	t.Run("simulated", test)
+	was := simulated
+	defer func() { simulated = was }()
+	simulated = [numFamilies]bool{true, true, true, true}
+	t.Run("all", test)
+}
+
 // Whatever is wrong, doing what the first error says leads to a valid scenario in a few steps.
-func TestEditsMend(t *testing.T) {
+func TestEditsMend(t *testing.T) { bothWays(t, editsMend) }
+
+func editsMend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 1000 {
 		s := random(rng)
@@ -293,7 +304,7 @@ func TestEditsMend(t *testing.T) {
 			if len(errs) == 0 {
 				break
 			}
-			require.Less(t, step, 40, "%+v\n%v", start, trail)
+			require.Less(t, step, 40, "%+v\n%v", start, strings.Join(trail, "\n"))
 			fixed := errs[0]
 			for _, e := range errs {
 				if len(fixed.Edits) == 0 {
@@ -312,7 +323,7 @@ func TestEditsMend(t *testing.T) {
 		require.Positive(t, d.DP)
 		require.Positive(t, d.Microbatches)
 		require.Positive(t, d.StageLayers)
-		require.Positive(t, d.BucketSize)
+		require.Equal(t, s.Family() < FamilyMCore, d.BucketSize > 0)
 		require.Equal(t, d.DP*s.Parallel.CP, d.Distributed*d.Redundant)
 	}
 }

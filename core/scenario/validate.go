@@ -10,16 +10,16 @@ import (
 // Rules are left out that depend on a path in invalid: its value could not be read. The edits of an
 // error mend it and cause no other.
 func (s *Scenario) Validate(invalid ...string) (Errors, []Note) {
-	errs, notes := s.check(invalid)
+	errs, notes := s.check(invalid, true)
 	for _, e := range errs {
 		s.Complete(e, errs, invalid...)
 	}
 	return errs, notes
 }
 
-// check is Validate with the edits that each rule proposes by itself.
-func (s *Scenario) check(invalid []string) (Errors, []Note) {
-	c := checker{s: s, invalid: make(map[string]bool, len(invalid))}
+// check is Validate with the edits that each rule proposes by itself, and remarks only if asked for.
+func (s *Scenario) check(invalid []string, remarks bool) (Errors, []Note) {
+	c := checker{s: s, invalid: make(map[string]bool, len(invalid)), quiet: !remarks}
 	for _, path := range invalid {
 		c.invalid[path] = true
 	}
@@ -32,6 +32,9 @@ func (s *Scenario) check(invalid []string) (Errors, []Note) {
 	c.recompute()
 	c.optimizer()
 	c.plainOptimizer()
+	c.mcore()
+	c.torchDDP()
+	c.experts()
 	c.versions()
 	c.limits()
 	c.errs.sort()
@@ -45,6 +48,7 @@ type checker struct {
 	invalid map[string]bool // fields that rules must not look at
 	errs    Errors
 	notes   []Note
+	quiet   bool // no notes are wanted
 }
 
 // ranges checks every field by itself; a Scenario need not come from a document.
@@ -52,7 +56,7 @@ func (c *checker) ranges() {
 	probe := *c.s
 	for i := range Fields {
 		f := &Fields[i]
-		if c.invalid[f.Path] {
+		if f.holds(c.s) || c.invalid[f.Path] {
 			continue
 		}
 		text := f.Get(c.s)
@@ -87,12 +91,16 @@ func (c *checker) failAs(path, want, fix string, edits ...Edit) {
 	c.errs = append(c.errs, &FieldError{Path: path, Got: Quote(f.Get(c.s)), Want: want, Fix: fix, Edits: edits})
 }
 
-func (c *checker) note(path, text string) {
-	c.notes = append(c.notes, Note{Path: path, Text: text})
-}
+func (c *checker) note(path, text string) { c.remark(Note{Path: path, Text: text}) }
 
 func (c *checker) warn(path, text string, edits ...Edit) {
-	c.notes = append(c.notes, Note{Path: path, Text: text, Warning: true, Edits: edits})
+	c.remark(Note{Path: path, Text: text, Warning: true, Edits: edits})
+}
+
+func (c *checker) remark(n Note) {
+	if !c.quiet {
+		c.notes = append(c.notes, n)
+	}
 }
 
 func edit(path string, value int) Edit { return Edit{path, strconv.Itoa(value)} }

@@ -9,18 +9,29 @@ import (
 // optimizer checks what NeMo and Apex refuse in model.optim.
 func (c *checker) optimizer() {
 	s, o := c.s, &c.s.Optim
-	if !s.Plain() && c.usable(pathO2, pathContigGrad) && s.Precision.O2 && !o.ContiguousGradBuffer {
+	if s.Family() == FamilyNeMo && c.usable(pathO2, pathContigGrad) && s.Precision.O2 && !o.ContiguousGradBuffer {
 		c.fail(pathContigGrad, "true with megatron_amp_O2", Edit{pathContigGrad, "true"})
 	}
-	if !s.Plain() && c.usable(pathGradFusion, pathO2) && s.Precision.GradFusion && !s.Precision.O2 {
+	if !s.Plain() && !s.DDP() && c.usable(pathGradFusion, pathO2) && s.Precision.GradFusion && !s.Precision.O2 {
 		c.note(pathGradFusion, "NeMo turns gradient_accumulation_fusion off without megatron_amp_O2.")
 	}
-	if c.usable(pathScaled) && o.WithScaledStates {
+	if c.usable(pathScaled) && o.WithScaledStates && !s.MCore() && !s.DDP() {
 		c.scaledStates()
 	}
+	c.withoutEffect()
+	if c.usable(pathName) && !simulated[s.Family()] {
+		c.fail(pathName, NeMoAdam+" or "+PlainApex+": "+s.Family().String()+" is not simulated yet", Edit{pathName, NeMoAdam})
+	}
+}
+
+// withoutEffect remarks on fields that the optimizer does not read.
+func (c *checker) withoutEffect() {
+	if c.quiet {
+		return
+	}
 	for i := range Fields {
-		if f := &Fields[i]; !f.Applies(s) && c.usable(f.Path) && f.Get(s) != f.Default {
-			c.note(f.Path, "No effect: NeMo decides this by itself. It is for apex_distributed_fused_adam.")
+		if f := &Fields[i]; !f.Applies(c.s) && c.usable(f.Path) && f.Path != pathExperts && f.Get(c.s) != f.Default {
+			c.note(f.Path, "No effect: "+f.WithoutEffect(c.s)+".")
 		}
 	}
 }
@@ -101,7 +112,7 @@ func (c *checker) plainOptimizer() {
 // versions remarks on changes that cannot show.
 func (c *checker) versions() {
 	s := c.s
-	if !c.usable(pathVersion, pathVP, pathName) {
+	if !c.usable(pathVersion, pathVP, pathName) || s.MCore() || s.DDP() {
 		return
 	}
 	for _, l := range []struct {

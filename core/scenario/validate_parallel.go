@@ -80,10 +80,13 @@ func (c *checker) pipeline() {
 func (c *checker) interleaved() {
 	s, p := c.s, &c.s.Parallel
 	none := Edit{pathVP, Null}
-	if p.PP <= 2 {
-		c.fail(pathVP, fmt.Sprintf("null, or more than 2 pipeline stages (there are %d)", p.PP), none)
+	if few := s.fewStages(); p.PP <= few {
+		c.fail(pathVP, fmt.Sprintf("null, or more than %d pipeline stages (there are %d)", few, p.PP), none)
 	}
-	if c.usable(pathO2) && !s.Precision.O2 {
+	if p.PP == 2 && s.MCore() && s.Optim.MCore.TrainingCode && c.usable(pathOverlapP2P, pathBatchP2P, pathTrainingCode) && !p.OverlapP2P {
+		c.fail(pathOverlapP2P, "true with model chunks on 2 stages", Edit{pathOverlapP2P, "true"}, Edit{pathBatchP2P, "false"})
+	}
+	if c.usable(pathO2) && !s.Precision.O2 && !(s.MCore() && s.Optim.MCore.TrainingCode) {
 		c.fail(pathO2, "true with model chunks", Edit{pathO2, "true"})
 	}
 	if layers := s.StageLayers(); layers%p.VP != 0 {
@@ -95,15 +98,23 @@ func (c *checker) interleaved() {
 	}
 }
 
+// fewStages returns how many stages are too few for model chunks.
+func (s *Scenario) fewStages() int {
+	if s.MCore() {
+		return 1
+	}
+	return 2
+}
+
 // batch checks that the global batch divides into microbatches.
 func (c *checker) batch() {
 	s := c.s
-	if !c.usable(pathGlobal, pathMicro, pathNodes, pathDevices, pathTP, pathCP, pathPP, pathVP) || s.DP() == 0 {
+	if !c.usable(pathGlobal, pathMicro, pathNodes, pathDevices, pathTP, pathCP, pathPP, pathVP, pathGroupSize) || s.DP() == 0 {
 		return
 	}
 	dp := s.DP()
 	step, why := s.Batch.Micro*dp, fmt.Sprintf("a multiple of %d (microbatch %d × DP %d)", s.Batch.Micro*dp, s.Batch.Micro, dp)
-	if s.Parallel.VP > 1 && s.Parallel.PP > 2 {
+	if s.Parallel.VP > 1 && s.Parallel.PP > s.fewStages() && !(s.MCore() && s.Optim.MCore.MicrobatchGroup > 0) {
 		step *= s.Parallel.PP
 		why = fmt.Sprintf("a multiple of %d (microbatch %d × DP %d × PP %d, with model chunks)", step, s.Batch.Micro, dp, s.Parallel.PP)
 	}

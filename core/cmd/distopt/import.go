@@ -35,8 +35,9 @@ func runImport(e *env) error {
 			Diagnostics: append([]importer.Diagnostic{}, r.Diagnostics...), Keys: append([]importer.Key{}, r.Keys...),
 		}
 		for i := range scenario.Fields {
-			f := &scenario.Fields[i]
-			out.Fields = append(out.Fields, fieldValue{f.Path, f.Get(&r.Scenario)})
+			if f := &scenario.Fields[i]; f.Applies(&r.Scenario) {
+				out.Fields = append(out.Fields, fieldValue{f.Path, f.Get(&r.Scenario)})
+			}
 		}
 		if err := e.json(out); err != nil {
 			return err

@@ -155,8 +155,11 @@ func optimSection(d document, r *importer.Reading) map[string]any {
 	})
 	optim["bucket_cap_mb"], optim["grad_sync_dtype"] = r.Scenario.Optim.BucketCapMB, r.Scenario.Optimizer().GradSync.String()
 	for _, k := range r.Keys {
-		if name, ok := strings.CutPrefix(k.Path, section); ok && k.Status == importer.Unknown {
-			delete(optim, name)
+		if name, ok := strings.CutPrefix(k.Path, section); ok {
+			f, isField := scenario.ByPath(k.Path)
+			if k.Status == importer.Unknown || isField && !f.Applies(&r.Scenario) {
+				delete(optim, name)
+			}
 		}
 		if k.Status != importer.Used || len(k.Path) <= len(section) || k.Path[:len(section)] != section {
 			continue
