@@ -40,6 +40,13 @@ type GEMMCurve struct {
 // at K = 4096); on the H200 it was not timed.
 const AccumulateExposed = 0.4
 
+// What a grouped product takes beyond the tiles of its groups: its set-up, and slower tiles (42 products of
+// torch._grouped_mm in 16 bit on an H200; TestGroupedProducts in core/cost).
+const (
+	GroupedSetup = 8e-6
+	GroupedTiles = 1.13
+)
+
 // tiles are shapes of thread block tiles that cuBLAS uses on Hopper (kernel names in h200.json).
 var tiles = [...][2]float64{
 	{256, 128}, {128, 256}, {320, 128}, {128, 320}, {192, 192}, {128, 192}, {192, 128},
@@ -85,6 +92,9 @@ func (c *GEMMCurve) Time(p Product, sms int) units.Seconds {
 		if p.Result > 2 { // the curve was measured with a 16-bit result
 			seconds += float64(AccumulateExposed * (result - float64(groups*2*m*n)) / float64(c.Bandwidth))
 		}
+	}
+	if groups > 1 {
+		seconds = GroupedSetup + float64(GroupedTiles*seconds)
 	}
 	return units.Seconds(seconds)
 }

@@ -15,13 +15,12 @@ import (
 // shared expert beside the dispatch, padding of an expert's rows to multiples of 16 or 32 in FP8, sends
 // between nodes that DeepEP saves by sending a token once to a node.
 
-// Passes over the routing table, tokens times experts, of about 6 bytes an element: topk_softmax_with_capacity
-// makes top-k (three), softmax, two zeroed tables, two scatters, one conversion and a sum; the auxiliary
-// loss softmax, top-k (three), a zeroed table, scatter, conversion, two sums and a product.
+// Passes over the routing table, tokens times experts. Forward, top-k with softmax and tables of
+// probabilities and of the map takes as long as 25 of 11 bytes an element, the auxiliary loss as long again
+// (TestRoutingFollowsFromMeasurements in core/cost). Backward, each clears and fills tables: five of 8 bytes.
 const (
-	routingPasses   = 10
-	balancingPasses = 10
-	routingBytes    = 6
+	routingPasses, routingBytes   = 25, 11
+	gradientPasses, gradientBytes = 5, 8
 )
 
 func (l *lister) setExperts() {
@@ -62,8 +61,8 @@ func (l *lister) expertsForward(m ModuleKind) {
 		if l.c.FP32Router { // of 16-bit operands all the same
 			l.list[len(l.list)-1].DType = dtype.FP32
 		}
-		l.route("top-k", routingPasses)
-		l.route("load balancing loss", balancingPasses)
+		l.route("top-k", routingPasses, routingBytes)
+		l.route("load balancing loss", routingPasses, routingBytes)
 	case ExpertFC1:
 		l.dispatch("")
 		if l.c.FP8 {
@@ -100,8 +99,8 @@ func (l *lister) expertsBackward(m ModuleKind) {
 	case MLPNorm:
 		l.normBackward()
 	case Router:
-		l.route("load balancing gradient", balancingPasses)
-		l.route("top-k gradient", routingPasses)
+		l.route("load balancing gradient", gradientPasses, gradientBytes)
+		l.route("top-k gradient", gradientPasses, gradientBytes)
 		l.product(Kernel{Name: "router input gradient", M: l.own, N: h, K: l.c.Experts, Grad: true})
 		l.weightGradient(Kernel{Name: "router", M: l.c.Experts, N: h, K: l.own})
 		l.memory("add router gradient", hw.Elementwise, 3*l.word*l.own*h)
@@ -125,9 +124,9 @@ func (l *lister) expertsBackward(m ModuleKind) {
 	}
 }
 
-// route makes so many passes over the routing table.
-func (l *lister) route(name string, passes int) {
-	l.memory(name, hw.Elementwise, routingBytes*l.own*l.c.Experts)
+// route makes so many passes of so many bytes an element over the routing table.
+func (l *lister) route(name string, passes int, bytes int64) {
+	l.memory(name, hw.Elementwise, bytes*l.own*l.c.Experts)
 	l.list[len(l.list)-1].Repeat = passes
 }
 
