@@ -153,6 +153,8 @@ func (b *stageBuilder) transformerLayer() {
 }
 
 // add appends a module of the present layer or chunk.
+//
+//go:noinline
 func (b *stageBuilder) add(kind ModuleKind, name string) {
 	b.module[kind] = len(b.stage.Modules)
 	b.stage.Modules = append(b.stage.Modules, Module{Name: name, Kind: kind, Chunk: b.index, Layer: b.layer})

@@ -104,6 +104,8 @@ func (g Grid) Distributed() int {
 type Coord struct{ Tensor, Context, Data, Stage int }
 
 // Rank returns the number of the rank at c.
+//
+//go:noinline
 func (g Grid) Rank(c Coord) int {
 	return ((c.Stage*g.DP+c.Data)*g.CP+c.Context)*g.TP + c.Tensor
 }
