@@ -56,8 +56,11 @@ func (p *Param) Owner() string {
 	return ""
 }
 
-// maxParams bounds the parameters of a stage.
-const maxParams = 1 << 20
+// Bounds of the parameters of a stage, and of the size of an expert.
+const (
+	maxParams = 1 << 20
+	maxSize   = 1 << 31
+)
 
 // Experts is a mixture of experts in every layer.
 type Experts struct {
@@ -73,11 +76,11 @@ type Experts struct {
 // router and the local experts.
 func Params(s *model.Stage, e Experts, q Quant) ([]Param, error) {
 	e.Parallel = max(e.Parallel, 1)
-	if e.Count < 0 || e.Count/int64(e.Parallel)*int64(len(s.Params)) > maxParams {
+	if e.Count < 0 || e.Count/int64(e.Parallel) > maxParams/int64(max(len(s.Params), 1)) {
 		return nil, fmt.Errorf("num_moe_experts: got %d for %d dense parameters, want at most %d parameters on a stage; use more expert-parallel ranks",
 			e.Count, len(s.Params), maxParams)
 	}
-	if e.Count > 0 && (e.Count%int64(e.Parallel) != 0 || e.FFN < 1 || e.SharedFFN < 0) {
+	if e.Count > 0 && (e.Count%int64(e.Parallel) != 0 || e.FFN < 1 || e.FFN > maxSize || e.SharedFFN < 0 || e.SharedFFN > maxSize) {
 		return nil, fmt.Errorf("num_moe_experts: got %d of size %d on %d ranks, want a multiple of the ranks and a size above 0",
 			e.Count, e.FFN, e.Parallel)
 	}

@@ -168,8 +168,8 @@ func (c *MegatronCase) Options() (mcore.Options, error) {
 	return o, o.Check(max(c.Model.VP, 1))
 }
 
-// Layout builds the buffers of a case.
-func (c *MegatronCase) Layout() (*mcore.Layout, *model.Stage, error) {
+// Layout builds the buffers of a case that lists so many parameters in each of its chunks.
+func (c *MegatronCase) Layout(listed []int) (*mcore.Layout, *model.Stage, error) {
 	o, err := c.Options()
 	if err != nil {
 		return nil, nil, err
@@ -177,6 +177,13 @@ func (c *MegatronCase) Layout() (*mcore.Layout, *model.Stage, error) {
 	stage, params, err := c.Stage()
 	if err != nil {
 		return nil, nil, err
+	}
+	counts := make([]int, len(stage.Chunks))
+	for p := range params {
+		counts[params[p].Chunk]++
+	}
+	if !slices.Equal(counts, listed) {
+		return nil, nil, fmt.Errorf("params: got %s in each chunk, want %s", show(counts), show(listed))
 	}
 	l, err := mcore.Build(o, params)
 	return l, stage, err

@@ -16,18 +16,23 @@ func CheckMegatronLayout(data []byte) error {
 	var in struct {
 		Case   MegatronCase `json:"case"`
 		Chunks []struct {
-			Local map[string]json.RawMessage `json:"local"`
+			Params []json.RawMessage          `json:"params"`
+			Local  map[string]json.RawMessage `json:"local"`
 		} `json:"chunks"`
 	}
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	l, _, err := in.Case.Layout()
+	listed := make([]int, len(in.Chunks))
+	for i := range in.Chunks {
+		listed[i] = len(in.Chunks[i].Params)
+	}
+	l, _, err := in.Case.Layout(listed)
 	if err != nil {
 		return err
 	}
 	ranks := make([][]int, len(l.Chunks))
-	for c := range min(len(in.Chunks), len(l.Chunks)) {
+	for c := range l.Chunks {
 		if ranks[c], err = ranksOf(in.Chunks[c].Local, max(l.Options.GroupSize(false), l.Options.GroupSize(true))); err != nil {
 			return err
 		}

@@ -54,6 +54,8 @@ func TestMegatronInput(t *testing.T) {
 		{c["model"].(map[string]any), "heads", 0, "case.model.heads: got 0"},
 		{c["model"].(map[string]any), "router_dtype", "int8", "case.model.router_dtype"},
 		{c["model"].(map[string]any), "experts", 3, "num_moe_experts: got 3"},
+		{c["model"].(map[string]any), "experts", int64(4e18), "num_moe_experts: got 4000000000000000000"},
+		{c["model"].(map[string]any), "layers", 3, "params: got"},
 		{c["model"].(map[string]any), "hidden", 1 << 40, "hidden_size"},
 	} {
 		old, had := tt.in[tt.key]
@@ -105,4 +107,12 @@ func TestEveryMegatronEventCounts(t *testing.T) {
 		}
 		require.Greater(t, leaves, 200, name)
 	}
+}
+
+// Cases of Megatron-Core and lists of DDP with any bytes changed end in a verdict.
+func FuzzMegatron(f *testing.F) {
+	for _, file := range []string{"mcore_layout/layerwise_muon_dp4", "mcore_layout/nvfp4_dp4", "mcore_trace/pp2_vp2_stage0_ag_with_step_mb4", "mcore_trace/dp8_moe_ep4_no_overlap", "pytorch_ddp/mixed_dtypes"} {
+		f.Add(unpack(f, "testdata/"+file+".json.gz"))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { Run(data) })
 }

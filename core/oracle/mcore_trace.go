@@ -15,8 +15,9 @@ import (
 // must be the optimizer's answer, in order; so must what the case tells of its buffers.
 func CheckMegatronTrace(data []byte) error {
 	var in struct {
-		Case   MegatronCase      `json:"case"`
-		Events []json.RawMessage `json:"events"`
+		Case   MegatronCase        `json:"case"`
+		Params [][]json.RawMessage `json:"params"`
+		Events []json.RawMessage   `json:"events"`
 	}
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
@@ -29,7 +30,11 @@ func CheckMegatronTrace(data []byte) error {
 	if c.Microbatches > len(in.Events) || c.Steps < 1 || c.Steps > len(in.Events) {
 		return fmt.Errorf("case: got %d steps of %d microbatches, want an event for each", c.Steps, c.Microbatches)
 	}
-	l, stage, err := c.Layout()
+	listed := make([]int, len(in.Params))
+	for i := range in.Params {
+		listed[i] = len(in.Params[i])
+	}
+	l, stage, err := c.Layout(listed)
 	if err != nil {
 		return err
 	}

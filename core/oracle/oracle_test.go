@@ -139,9 +139,6 @@ func TestFirstDifferenceIsNamed(t *testing.T) {
 func FuzzRun(f *testing.F) {
 	f.Add(unpack(f, "testdata/layout/apex_zero_size_param.json.gz"))
 	f.Add([]byte(`{"name":"x","case":{"kind":"nemo","world":2,"model":{"layers":2}},"buckets":[]}`))
-	for _, file := range []string{"mcore_layout/layerwise_muon_dp4", "mcore_trace/pp2_vp2_stage0_ag_with_step_mb4", "mcore_trace/dp4_mxfp8_reuse_overlap", "pytorch_ddp/mixed_dtypes"} {
-		f.Add(unpack(f, "testdata/"+file+".json.gz"))
-	}
 	f.Fuzz(func(t *testing.T, data []byte) { Run(data) })
 }
 
