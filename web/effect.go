@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/maxence-charriere/go-app/v9/pkg/app"
@@ -118,11 +119,10 @@ func decode(answer worker.Response) (*report.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the simulator's answer could not be read: %w", err)
 	}
-	spans, err := report.DecodeSpans(answer.Spans)
-	if err != nil {
-		return nil, fmt.Errorf("the simulator's answer could not be read: %w", err)
+	if answer.Spans == nil {
+		return nil, errors.New("the simulator's answer could not be read: it has no spans")
 	}
-	result.Spans = spans
+	result.Spans = *answer.Spans
 	return result, nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// The flat block of spans that travels between worker and page: a header of four uint32 (magic,
+// The flat block of spans, as it travels between worker and page: a header of four uint32 (magic,
 // spans, length of First, 0), then the arrays of Spans one after the other, widest elements first,
 // little endian, without padding.
 const (
@@ -18,18 +18,20 @@ const (
 // MaxSpans bounds the spans of one result.
 const MaxSpans = 1 << 24
 
-// Encode returns s as one block of bytes.
-func (s *Spans) Encode() []byte { return s.EncodeInto(nil) }
-
-// EncodeInto is Encode into the memory of an earlier block, if that suffices.
-func (s *Spans) EncodeInto(block []byte) []byte {
-	w := writer{resize(block, spansHeader+s.Len()*SpanBytes+4*len(s.First)), 0}
+// Header returns the beginning of the block.
+func (s *Spans) Header() []byte {
+	b := make([]byte, spansHeader)
 	le := binary.LittleEndian
-	le.PutUint32(w.block, spansMagic)
-	le.PutUint32(w.block[4:], uint32(s.Len()))
-	le.PutUint32(w.block[8:], uint32(len(s.First)))
-	le.PutUint32(w.block[12:], 0)
-	w.at = spansHeader
+	le.PutUint32(b, spansMagic)
+	le.PutUint32(b[4:], uint32(s.Len()))
+	le.PutUint32(b[8:], uint32(len(s.First)))
+	return b
+}
+
+// Encode returns s as one block of bytes.
+func (s *Spans) Encode() []byte {
+	w := writer{make([]byte, spansHeader+s.Len()*SpanBytes+4*len(s.First)), 0}
+	copy(w.next(spansHeader), s.Header())
 	put64(&w, s.Start)
 	put64(&w, s.End)
 	for _, a := range [...][]int32{s.By, s.Work, s.Micro, s.Group, s.First} {
@@ -45,20 +47,28 @@ func (s *Spans) EncodeInto(block []byte) []byte {
 	return w.block
 }
 
-// DecodeSpans reads what Encode wrote. Blocks that it did not write are refused, or give spans
-// whose indices stay within the block: By below Len, First ascending from 0 to Len, lanes and
-// stages as First has them. Work and Group point outside the block and are not checked.
-func DecodeSpans(b []byte) (Spans, error) {
+// Empty returns arrays of zeros for the spans of a block of so many bytes that begins with header.
+func Empty(header []byte, length int) (Spans, error) {
 	le := binary.LittleEndian
-	if len(b) < spansHeader || le.Uint32(b) != spansMagic {
-		return Spans{}, fmt.Errorf("spans: got %d bytes that do not begin as spans do", len(b))
+	if len(header) < spansHeader || le.Uint32(header) != spansMagic {
+		return Spans{}, fmt.Errorf("spans: got %d bytes that do not begin as spans do", length)
 	}
-	n, firsts := int64(le.Uint32(b[4:])), int64(le.Uint32(b[8:]))
-	if want := spansHeader + n*SpanBytes + 4*firsts; n > MaxSpans || int64(len(b)) != want {
-		return Spans{}, fmt.Errorf("spans: got %d bytes, want %d for %d spans (at most %d)", len(b), want, n, MaxSpans)
+	n, firsts := int64(le.Uint32(header[4:])), int64(le.Uint32(header[8:]))
+	if want := spansHeader + n*SpanBytes + 4*firsts; n > MaxSpans || int64(length) != want {
+		return Spans{}, fmt.Errorf("spans: got %d bytes, want %d for %d spans (at most %d)", length, want, n, MaxSpans)
 	}
 	var s Spans
 	s.resize(int(n), int(firsts))
+	return s, nil
+}
+
+// DecodeSpans reads what Encode wrote. Blocks that it did not write are refused, or give spans
+// whose indices stay within the block, as Check finds.
+func DecodeSpans(b []byte) (Spans, error) {
+	s, err := Empty(b, len(b))
+	if err != nil {
+		return Spans{}, err
+	}
 	b = b[spansHeader:]
 	b = get64(b, s.Start)
 	b = get64(b, s.End)
@@ -72,7 +82,7 @@ func DecodeSpans(b []byte) (Spans, error) {
 	b = get8(b, s.Cause)
 	b = get8(b, s.State)
 	get8(b, s.Chunk)
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return Spans{}, err
 	}
 	return s, nil
@@ -91,66 +101,31 @@ func (w *writer) next(n int) []byte {
 	return b
 }
 
-// The arrays are copied four or eight elements at a time: in WebAssembly the way back to the head of
-// a loop costs more than what is done in it.
-
 func put64(w *writer, a []int64) {
-	b := w.next(8 * len(a))
-	for ; len(a) >= 4 && len(b) >= 32; a, b = a[4:], b[32:] {
-		binary.LittleEndian.PutUint64(b[0:8], uint64(a[0]))
-		binary.LittleEndian.PutUint64(b[8:16], uint64(a[1]))
-		binary.LittleEndian.PutUint64(b[16:24], uint64(a[2]))
-		binary.LittleEndian.PutUint64(b[24:32], uint64(a[3]))
-	}
-	for i, v := range a {
-		binary.LittleEndian.PutUint64(b[8*i:], uint64(v))
+	for b, i := w.next(8*len(a)), 0; i < len(a); i++ {
+		binary.LittleEndian.PutUint64(b[8*i:], uint64(a[i]))
 	}
 }
 
 func put32(w *writer, a []int32) {
-	b := w.next(4 * len(a))
-	for ; len(a) >= 4 && len(b) >= 16; a, b = a[4:], b[16:] {
-		binary.LittleEndian.PutUint32(b[0:4], uint32(a[0]))
-		binary.LittleEndian.PutUint32(b[4:8], uint32(a[1]))
-		binary.LittleEndian.PutUint32(b[8:12], uint32(a[2]))
-		binary.LittleEndian.PutUint32(b[12:16], uint32(a[3]))
-	}
-	for i, v := range a {
-		binary.LittleEndian.PutUint32(b[4*i:], uint32(v))
+	for b, i := w.next(4*len(a)), 0; i < len(a); i++ {
+		binary.LittleEndian.PutUint32(b[4*i:], uint32(a[i]))
 	}
 }
 
 func put16[T uint16 | int16](w *writer, a []T) {
-	b := w.next(2 * len(a))
-	for ; len(a) >= 4 && len(b) >= 8; a, b = a[4:], b[8:] {
-		binary.LittleEndian.PutUint16(b[0:2], uint16(a[0]))
-		binary.LittleEndian.PutUint16(b[2:4], uint16(a[1]))
-		binary.LittleEndian.PutUint16(b[4:6], uint16(a[2]))
-		binary.LittleEndian.PutUint16(b[6:8], uint16(a[3]))
-	}
-	for i, v := range a {
-		binary.LittleEndian.PutUint16(b[2*i:], uint16(v))
+	for b, i := w.next(2*len(a)), 0; i < len(a); i++ {
+		binary.LittleEndian.PutUint16(b[2*i:], uint16(a[i]))
 	}
 }
 
 func put8[T ~uint8 | ~int8](w *writer, a []T) {
-	b := w.next(len(a))
-	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
-		b[0], b[1], b[2], b[3] = byte(a[0]), byte(a[1]), byte(a[2]), byte(a[3])
-		b[4], b[5], b[6], b[7] = byte(a[4]), byte(a[5]), byte(a[6]), byte(a[7])
-	}
-	for i, v := range a {
-		b[i] = byte(v)
+	for b, i := w.next(len(a)), 0; i < len(a); i++ {
+		b[i] = byte(a[i])
 	}
 }
 
 func get64(b []byte, a []int64) []byte {
-	for ; len(a) >= 4 && len(b) >= 32; a, b = a[4:], b[32:] {
-		a[0] = int64(binary.LittleEndian.Uint64(b[0:8]))
-		a[1] = int64(binary.LittleEndian.Uint64(b[8:16]))
-		a[2] = int64(binary.LittleEndian.Uint64(b[16:24]))
-		a[3] = int64(binary.LittleEndian.Uint64(b[24:32]))
-	}
 	for i := range a {
 		a[i] = int64(binary.LittleEndian.Uint64(b[8*i:]))
 	}
@@ -158,12 +133,6 @@ func get64(b []byte, a []int64) []byte {
 }
 
 func get32(b []byte, a []int32) []byte {
-	for ; len(a) >= 4 && len(b) >= 16; a, b = a[4:], b[16:] {
-		a[0] = int32(binary.LittleEndian.Uint32(b[0:4]))
-		a[1] = int32(binary.LittleEndian.Uint32(b[4:8]))
-		a[2] = int32(binary.LittleEndian.Uint32(b[8:12]))
-		a[3] = int32(binary.LittleEndian.Uint32(b[12:16]))
-	}
 	for i := range a {
 		a[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
 	}
@@ -171,12 +140,6 @@ func get32(b []byte, a []int32) []byte {
 }
 
 func get16[T uint16 | int16](b []byte, a []T) []byte {
-	for ; len(a) >= 4 && len(b) >= 8; a, b = a[4:], b[8:] {
-		a[0] = T(binary.LittleEndian.Uint16(b[0:2]))
-		a[1] = T(binary.LittleEndian.Uint16(b[2:4]))
-		a[2] = T(binary.LittleEndian.Uint16(b[4:6]))
-		a[3] = T(binary.LittleEndian.Uint16(b[6:8]))
-	}
 	for i := range a {
 		a[i] = T(binary.LittleEndian.Uint16(b[2*i:]))
 	}
@@ -184,18 +147,15 @@ func get16[T uint16 | int16](b []byte, a []T) []byte {
 }
 
 func get8[T ~uint8 | ~int8](b []byte, a []T) []byte {
-	for ; len(a) >= 8 && len(b) >= 8; a, b = a[8:], b[8:] {
-		a[0], a[1], a[2], a[3] = T(b[0]), T(b[1]), T(b[2]), T(b[3])
-		a[4], a[5], a[6], a[7] = T(b[4]), T(b[5]), T(b[6]), T(b[7])
-	}
 	for i := range a {
 		a[i] = T(b[i])
 	}
 	return b[len(a):]
 }
 
-// check refuses indices that do not hold together.
-func (s *Spans) check() error {
+// Check refuses indices that do not hold together: By must lie below Len, First ascend from 0 to Len,
+// lanes and stages be as First has them. Work and Group point outside the spans and are not looked at.
+func (s *Spans) Check() error {
 	n := s.Len()
 	lanes := len(s.First) - 1
 	if n == 0 && lanes <= 0 {

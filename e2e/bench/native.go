@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"distopt/core/report"
 	"distopt/core/scenario"
 	"distopt/wasm/bridge"
 )
@@ -42,7 +43,8 @@ func native() ([]row, error) {
 			return nil, err
 		}
 		var simulator bridge.Bridge
-		var head, spans []byte
+		var head []byte
+		var spans *report.Spans
 		ms, err := timed(c.runs, func() (err error) {
 			head, spans, err = simulator.Handle(request, func(float64) {})
 			return err
@@ -50,7 +52,7 @@ func native() ([]row, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.preset, err)
 		}
-		rows = append(rows, row{c.what, c.budget, fmt.Sprintf("%.1f ms (head %d kB, spans %d kB)", ms, len(head)/1000, len(spans)/1000)})
+		rows = append(rows, row{c.what, c.budget, fmt.Sprintf("%.1f ms (head %d kB, spans %d kB)", ms, len(head)/1000, spans.Len()*report.SpanBytes/1000)})
 	}
 	return rows, nil
 }

@@ -1,6 +1,6 @@
 // Package bridge is the simulator behind bytes: a request comes in as JSON, an answer goes out as a
-// JSON head and one flat block of spans. It is pure Go, so that everything that the worker does is
-// tested natively; the worker adds only the transport. An answer depends on its request alone.
+// JSON head and spans. It is pure Go, so that everything that the worker does is tested natively; the
+// worker adds only the transport. An answer depends on its request alone.
 //
 // A request is untrusted: it is bounded before it is decoded, and whatever happens while it is
 // handled, a panic included, comes back as an error.
@@ -51,24 +51,25 @@ type Progress func(done float64)
 type Bridge struct {
 	simulator eval.Simulator
 	session   *lab.Session
-	head      []byte // of a result, as last encoded
-	block     []byte // of its spans
+	head      []byte         // of a result, as last encoded
+	result    *report.Result // the last: the next one takes the memory of its spans
 }
 
 // op handles one kind of request. head is marshalled as JSON.
-type op func(b *Bridge, r Request, progress Progress) (head any, spans []byte, err error)
+type op func(b *Bridge, r Request, progress Progress) (head any, spans *report.Spans, err error)
 
 // ops are the kinds of request by name.
 var ops = map[string]op{
-	Ping:    func(*Bridge, Request, Progress) (any, []byte, error) { return "pong", nil, nil },
-	Memory:  func(*Bridge, Request, Progress) (any, []byte, error) { return held(), nil, nil },
+	Ping:    func(*Bridge, Request, Progress) (any, *report.Spans, error) { return "pong", nil, nil },
+	Memory:  func(*Bridge, Request, Progress) (any, *report.Spans, error) { return held(), nil, nil },
 	Eval:    (*Bridge).eval,
 	Lab:     (*Bridge).lab,
 	Inspect: (*Bridge).inspect,
 }
 
-// Handle answers one request. The answer stays as it is until the next request.
-func (b *Bridge) Handle(request []byte, progress Progress) (head, spans []byte, err error) {
+// Handle answers one request, spans being nil unless it was to evaluate. The answer stays as it is
+// until the next request.
+func (b *Bridge) Handle(request []byte, progress Progress) (head []byte, spans *report.Spans, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			*b = Bridge{} // whatever it was in the middle of

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"distopt/core/report"
 )
 
 func TestPing(t *testing.T) {
@@ -34,7 +36,7 @@ func TestRefuses(t *testing.T) {
 }
 
 func TestPanicBecomesAReport(t *testing.T) {
-	ops["panic"] = func(_ *Bridge, r Request, _ Progress) (any, []byte, error) {
+	ops["panic"] = func(_ *Bridge, r Request, _ Progress) (any, *report.Spans, error) {
 		return r.A[len(r.A):][0], nil, nil
 	}
 	defer delete(ops, "panic")

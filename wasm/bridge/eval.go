@@ -5,16 +5,21 @@ import (
 	"strings"
 
 	"distopt/core/importer"
+	"distopt/core/report"
 )
 
 // step is the least progress that is worth a message.
 const step = 0.02
 
 // eval simulates a document that has no errors.
-func (b *Bridge) eval(r Request, progress Progress) (any, []byte, error) {
+func (b *Bridge) eval(r Request, progress Progress) (any, *report.Spans, error) {
 	reading := importer.Read(r.A)
 	if !reading.OK() {
 		return nil, nil, problems(reading)
+	}
+	if b.result != nil {
+		b.simulator.TakeBack(b.result)
+		b.result = nil
 	}
 	told := 0.0
 	b.simulator.Progress = func(done float64) bool {
@@ -28,9 +33,8 @@ func (b *Bridge) eval(r Request, progress Progress) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b.block = result.Spans.EncodeInto(b.block)
-	b.simulator.TakeBack(result)
-	return result, b.block, nil
+	b.result = result
+	return result, &result.Spans, nil
 }
 
 // problems lists the errors of a document, one a line.

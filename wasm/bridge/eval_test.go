@@ -24,13 +24,12 @@ func request(t testing.TB, text string) []byte {
 
 func TestEvalAnswersAResult(t *testing.T) {
 	var told []float64
-	head, block, err := new(Bridge).Handle(request(t, scenario.Presets()[0].Text), func(done float64) { told = append(told, done) })
+	head, spans, err := new(Bridge).Handle(request(t, scenario.Presets()[0].Text), func(done float64) { told = append(told, done) })
 	require.NoError(t, err)
 	var result report.Result
 	require.NoError(t, json.Unmarshal(head, &result))
 	require.Positive(t, result.Figures.StepTime)
-	spans, err := report.DecodeSpans(block)
-	require.NoError(t, err)
+	require.NoError(t, spans.Check())
 	require.NotEmpty(t, spans.Start)
 	for _, done := range told {
 		require.True(t, 0 <= done && done <= 1, "%v", done)
@@ -56,7 +55,7 @@ func TestMemoryIsNotRemembered(t *testing.T) {
 		freshHead, freshSpans, err := new(Bridge).Handle(request(t, p.Text), func(float64) {})
 		require.NoError(t, err, p.ID)
 		require.Equal(t, string(freshHead), string(head), p.ID)
-		require.Equal(t, sha256.Sum256(freshSpans), sha256.Sum256(spans), p.ID)
+		require.Equal(t, freshSpans, spans, p.ID)
 	}
 }
 
@@ -68,7 +67,7 @@ func TestDigests(t *testing.T) {
 	for _, p := range scenario.Presets() {
 		head, spans, err := b.Handle(request(t, p.Text), func(float64) {})
 		require.NoError(t, err, p.ID)
-		fmt.Fprintf(&out, "%s head %x spans %x\n", p.ID, sha256.Sum256(head), sha256.Sum256(spans))
+		fmt.Fprintf(&out, "%s head %x spans %x\n", p.ID, sha256.Sum256(head), sha256.Sum256(spans.Encode()))
 	}
 	element := 5
 	for _, model := range []string{lab.Transformer, lab.MLP} {
@@ -99,4 +98,23 @@ func BenchmarkEval(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What the page puts together from the parts is what the worker has taken apart.
+func TestArraysAreTheBlock(t *testing.T) {
+	_, spans, err := new(Bridge).Handle(request(t, scenario.Presets()[0].Text), func(float64) {})
+	require.NoError(t, err)
+	block := spans.Header()
+	for _, a := range Arrays(spans) {
+		block = append(block, a...)
+	}
+	require.Equal(t, spans.Encode(), block)
+	got, err := report.Empty(block, len(block))
+	require.NoError(t, err)
+	rest := block[len(spans.Header()):]
+	for _, a := range Arrays(&got) {
+		rest = rest[copy(a, rest):]
+	}
+	require.Empty(t, rest)
+	require.Equal(t, *spans, got)
 }

@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"github.com/maxence-charriere/go-app/v9/pkg/app"
+
+	"distopt/core/report"
+	"distopt/wasm/bridge"
 )
 
 // browser is the host that boot.js offers as `distopt`. Outside a browser every call is a no-op:
@@ -72,8 +75,30 @@ func decode(v app.Value) message {
 		m.err, m.report = err.String(), v.Get("report").String()
 		return m
 	}
-	m.head, m.spans = content(v.Get("head")), content(v.Get("spans"))
+	m.head = content(v.Get("head"))
+	m.spans, m.damage = spans(v.Get("spans"))
 	return m
+}
+
+// spans copies the arrays of a block, each to its place.
+func spans(buffer app.Value) (*report.Spans, error) {
+	array := app.Window().Get("Uint8Array").New(buffer)
+	length := array.Length()
+	if length == 0 {
+		return nil, nil
+	}
+	header := new(report.Spans).Header()
+	app.CopyBytesToGo(header, array)
+	s, err := report.Empty(header, length)
+	if err != nil {
+		return nil, err
+	}
+	at := len(header)
+	for _, a := range bridge.Arrays(&s) {
+		app.CopyBytesToGo(a, array.Call("subarray", at))
+		at += len(a)
+	}
+	return &s, s.Check()
 }
 
 // content copies an ArrayBuffer.

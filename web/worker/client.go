@@ -9,6 +9,7 @@ import (
 	"errors"
 	"time"
 
+	"distopt/core/report"
 	"distopt/wasm/bridge"
 )
 
@@ -16,11 +17,11 @@ import (
 // for it is cheaper than a new worker (20 to 30 ms until the first answer).
 const Grace = 100 * time.Millisecond
 
-// Response is the answer to a request. Spans is report.Spans as its Encode left it.
+// Response is the answer to a request.
 type Response struct {
-	Head  []byte // JSON
-	Spans []byte
-	Err   error // *Failure, nothing else
+	Head  []byte        // JSON
+	Spans *report.Spans // of a result, else nil
+	Err   error         // *Failure, or that the spans were damaged on the way
 }
 
 // Failure is a request that the simulator could not answer.
@@ -74,7 +75,9 @@ type message struct {
 	id          int
 	progress    float64
 	isProgress  bool
-	head, spans []byte
+	head        []byte
+	spans       *report.Spans
+	damage      error // of spans
 	err, report string
 }
 
@@ -191,7 +194,7 @@ func (c *Client) answered(m message) {
 	if !job.wanted {
 		return
 	}
-	r := Response{Head: m.head, Spans: m.spans}
+	r := Response{Head: m.head, Spans: m.spans, Err: m.damage}
 	if m.err != "" {
 		r.Err = &Failure{Text: m.err, Report: m.report}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"distopt/core/report"
 	"distopt/wasm/bridge"
 )
 
@@ -74,7 +75,7 @@ func (t *fakeThread) ready() { t.receive(message{ready: true}) }
 
 // answer answers the last request that was posted.
 func (t *fakeThread) answer(head string) {
-	t.receive(message{id: t.ids[len(t.ids)-1], head: []byte(head), spans: []byte{1}})
+	t.receive(message{id: t.ids[len(t.ids)-1], head: []byte(head), spans: &report.Spans{}})
 }
 
 // start returns a client whose first worker is ready, and what its callbacks were told.
