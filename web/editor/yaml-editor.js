@@ -90,6 +90,11 @@ class YamlEditor extends HTMLElement {
   #readonly = false;
   #keys = [];
   #diagnostics = [];
+  // What the view has not been told yet: new text takes it some milliseconds, so it waits while nobody sees it.
+  #late = null;
+  #unmarked = false;
+  #seen = new IntersectionObserver((entries) => { this.#inView = entries.at(-1).isIntersecting; if (this.#inView) this.#catchUp(); });
+  #inView = false;
   #attributes = new Compartment();
   #editable = new Compartment();
 
@@ -98,10 +103,14 @@ class YamlEditor extends HTMLElement {
     const root = this.shadowRoot || this.attachShadow({ mode: "open", delegatesFocus: true });
     this.#view = new EditorView({ root, parent: root, state: this.#fresh(this.#text) });
     this.#mark();
+    this.#seen.observe(this);
   }
 
   disconnectedCallback() {
+    this.#seen.disconnect();
     this.#text = this.value;
+    this.#inView = false;
+    this.#late = null;
     this.#view.destroy();
     this.#view = null;
   }
@@ -146,20 +155,34 @@ class YamlEditor extends HTMLElement {
     return true;
   }
 
-  get value() { return this.#view ? this.#view.state.doc.toString() : this.#text; }
+  get value() { return this.#late ?? (this.#view ? this.#view.state.doc.toString() : this.#text); }
   set value(text) {
     text = String(text);
-    const old = this.value;
-    if (text === old) return;
+    if (text === this.value) return;
     this.#text = text;
-    if (this.#view) this.#view.dispatch({ changes: minimalChange(old, text), annotations: fromOutside.of(true) });
+    if (!this.#view) return;
+    this.#late = text;
+    if (this.#inView) this.#catchUp();
   }
 
   get diagnostics() { return this.#diagnostics; }
-  set diagnostics(list) { this.#diagnostics = listOf(list); this.#mark(); }
+  set diagnostics(list) {
+    this.#diagnostics = listOf(list);
+    this.#unmarked = true;
+    if (this.#inView) this.#catchUp();
+  }
+
+  #catchUp() {
+    if (!this.#view) return;
+    const text = this.#late;
+    this.#late = null;
+    if (text !== null) this.#view.dispatch({ changes: minimalChange(this.value, text), annotations: fromOutside.of(true) });
+    if (this.#unmarked) this.#mark();
+  }
 
   #mark() {
     if (!this.#view) return;
+    this.#unmarked = false;
     const { state } = this.#view;
     const at = (line, col) => {
       const l = state.doc.line(Math.min(Math.max(line, 1), state.doc.lines));
@@ -196,12 +219,13 @@ class YamlEditor extends HTMLElement {
 
   reveal(line) {
     if (!this.#view) return;
+    this.#catchUp();
     const l = this.#view.state.doc.line(Math.min(Math.max(line, 1), this.#view.state.doc.lines));
     this.#view.dispatch({ selection: { anchor: l.from + l.text.length - l.text.trimStart().length }, effects: EditorView.scrollIntoView(l.from, { y: "center" }) });
     this.#view.focus();
   }
 
-  focus() { if (this.#view) this.#view.focus(); }
+  focus() { if (this.#view) { this.#catchUp(); this.#view.focus(); } }
 }
 
 customElements.define("yaml-editor", YamlEditor);

@@ -28,9 +28,8 @@ func (e *Editor) Render() app.UI {
 func (e *Editor) OnMount(app.Context)  { e.write(true) }
 func (e *Editor) OnUpdate(app.Context) { e.write(false) }
 
-// write hands them over; while the editor is hidden it waits, since new text takes the element long.
 func (e *Editor) write(first bool) {
-	if app.IsServer || e.Hide && !first {
+	if app.IsServer {
 		return
 	}
 	el := app.Window().Get("document").Call("getElementById", ids.Editor)
