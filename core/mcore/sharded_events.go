@@ -51,17 +51,11 @@ func (s *Sharded) observeParam(op optim.Op, p bucket.ParamID) {
 	}
 }
 
-// inGroup names a bucket group in an event.
-func (s *Sharded) inGroup(e *optim.Event, g int) {
-	e.Chunk = s.l.Groups[g].Chunk
-	e.BucketGroup = g - s.l.Chunks[e.Chunk].Groups[0]
-}
-
 func (s *Sharded) observeGroup(op optim.Op, g int) { s.observeStart(op, g, false) }
 
 func (s *Sharded) observeStart(op optim.Op, g int, noop bool) {
 	if e := s.event(op); e != nil {
-		s.inGroup(e, g)
+		e.BucketGroup = g
 		e.NoOp = noop
 		s.obs.Event(e)
 	}
@@ -69,7 +63,7 @@ func (s *Sharded) observeStart(op optim.Op, g int, noop bool) {
 
 func (s *Sharded) observeFinishParams(g int) {
 	if e := s.event(optim.OpFinishParamSync); e != nil {
-		s.inGroup(e, g)
+		e.BucketGroup = g
 		e.Pending, e.Dispatched = s.groups[g].gather > 0, s.groups[g].dispatched
 		s.obs.Event(e)
 	}

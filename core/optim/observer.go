@@ -41,7 +41,7 @@ const (
 	OpParamSyncFuncEnd Op = "param_sync_func_end" // Chunk
 )
 
-// Events of Megatron-Core alone. Its syncs name a bucket group: Chunk and BucketGroup.
+// Events of Megatron-Core alone. Its syncs name a BucketGroup.
 const (
 	OpWait             Op = "wait"              // Coalesced: the compute stream waits for that call
 	OpAllToAll         Op = "all_to_all"        // as OpReduceScatter without Reduce
@@ -76,7 +76,7 @@ type Event struct {
 	On           int         // no_sync
 	Peer         int         // send_loss, recv_loss: global rank
 
-	BucketGroup         int  // of Chunk
+	BucketGroup         int  // of the rank, all chunks
 	NoOp                bool // start_grad_sync: launched already
 	Pending, Dispatched bool // finish_param_sync: before the call, a gather is in flight, was started
 	Async               bool // a collective that is waited for later

@@ -251,7 +251,8 @@ func megatronEvent(l *mcore.Layout, e *optim.Event) map[string]any {
 	d := map[string]any{"op": string(e.Op)}
 	switch e.Op {
 	case optim.OpStartGradSync, optim.OpFinishGradSync, optim.OpStartParamSync, optim.OpFinishParamSync:
-		d["g"] = [2]int{e.Chunk, e.BucketGroup}
+		chunk := l.Groups[e.BucketGroup].Chunk
+		d["g"] = [2]int{chunk, e.BucketGroup - l.Chunks[chunk].Groups[0]}
 		if e.NoOp {
 			d["noop"] = true
 		}
