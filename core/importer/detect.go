@@ -37,47 +37,41 @@ func mountOf(root *node) string {
 }
 
 // detect recognises files of other tools. y is nil if the text is no YAML.
-func detect(src *source, y *yaml.Node) (Kind, Diagnostic, bool) {
-	refuse := func(kind Kind, line int, what string) (Kind, Diagnostic, bool) {
-		col, end := src.whole(line)
-		return kind, Diagnostic{Line: line, Col: col, EndCol: end,
-			Message: "This is " + what + ". Such files are not imported yet; NeMo YAML is."}, true
-	}
+func detect(src *source, y *yaml.Node) (kind Kind, foreign bool) {
 	if y != nil && y.Kind == yaml.MappingNode {
-		keys := make(map[string]*yaml.Node, len(y.Content)/2)
+		keys := make(map[string]bool, len(y.Content)/2)
 		flags := 0
 		for i := 0; i+1 < len(y.Content); i += 2 {
 			k := y.Content[i]
-			keys[k.Value] = k
+			keys[k.Value] = true
 			if isFlag(k.Value) {
 				flags++
 			}
 		}
 		switch {
-		case keys["MODEL_ARGS"] != nil:
-			return refuse(MegatronYAML, keys["MODEL_ARGS"].Line, "a Megatron-LM test's YAML (MODEL_ARGS)")
-		case flags >= 2 && 2*flags > len(keys):
-			return refuse(MegatronYAML, 1, "a list of Megatron-LM flags")
-		case keys["architectures"] != nil || keys["model_type"] != nil && (keys["hidden_size"] != nil || keys["n_embd"] != nil || keys["d_model"] != nil):
-			return refuse(HuggingFace, 1, "a Hugging Face config.json")
+		case keys[modelArgs], flags >= 2 && 2*flags > len(keys):
+			return MegatronYAML, true
+		case keys["architectures"], keys["model_type"] && (keys["hidden_size"] || keys["n_embd"] || keys["d_model"]):
+			return HuggingFace, true
 		}
-		return 0, Diagnostic{}, false
+		return 0, false
 	}
-	flags, first := 0, 0
+	flags := 0
 	for n := 1; n <= len(src.lines) && flags < 2; n++ {
 		for _, word := range strings.Fields(src.line(n)) {
-			if isFlag(word) {
-				if flags++; first == 0 {
-					first = n
-				}
+			if isFlag(strings.TrimLeft(word, "'\"(")) {
+				flags++
 			}
 		}
 	}
-	if flags >= 2 {
-		return refuse(MegatronFlags, first, "a Megatron-LM command line")
-	}
-	return 0, Diagnostic{}, false
+	return MegatronFlags, flags >= 2
 }
+
+// Keys of a model_config.yaml of Megatron-LM's tests.
+const (
+	modelArgs = "MODEL_ARGS"
+	envVars   = "ENV_VARS"
+)
 
 // isFlag reports whether a word is a long option, such as --num-layers.
 func isFlag(word string) bool {

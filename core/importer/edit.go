@@ -81,6 +81,13 @@ func newEditor(text, path string) (*editor, error) {
 		return nil, e.refuse("%s", d.Message)
 	}
 	root, d, ok := parse(e.src)
+	if kind, foreign := detect(e.src, root); foreign {
+		translated := Read(text).Document
+		if translated == "" {
+			return nil, e.refuse("the document is a %v", kind)
+		}
+		return newEditor(translated, path) // what is edited is the translation
+	}
 	if !ok {
 		return nil, e.refuse("line %d: %s", d.Line, d.Message)
 	}
@@ -94,9 +101,6 @@ func newEditor(text, path string) (*editor, error) {
 	}
 	if root.Kind != yaml.MappingNode {
 		return nil, e.refuse("the document is no map of keys")
-	}
-	if _, _, foreign := detect(e.src, root); foreign {
-		return nil, e.refuse("the document is not NeMo YAML")
 	}
 	b := treeBuilder{src: e.src}
 	tree := b.build(root, nil, nil, 0, false)

@@ -81,7 +81,8 @@ func TestSetFieldRefuses(t *testing.T) {
 		{"list at the root", "- 1\n", "the document is no map of keys"},
 		{"no YAML", "model: [\n", "line 1"},
 		{"duplicate keys", "model:\n  x: 1\n  x: 2\n", "is given twice"},
-		{"other tools", "--num-layers: 1\n--hidden-size: 2\n", "the document is not NeMo YAML"},
+		{"other tools", "architectures: [LlamaForCausalLM]\n", "the document is a Hugging Face config.json"},
+		{"flags that are no YAML", "MODEL_ARGS: &a\n  x: *a\n", "the document is a Megatron-LM YAML"},
 		{"ended document", "model:\n  x: 1\n...\n", "edit the text itself"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func dump(r *Reading) string {
 		}
 		b.WriteByte('\n')
 	}
-	return b.String()
+	return b.String() + r.Document
 }
 
 // line writes a diagnostic as compilers do.

@@ -6,8 +6,11 @@
 // listed as used, without effect (and why), unsupported (and what it would change) or unknown
 // (with the nearest known key), and every problem has its place.
 //
-// Lines and columns count from 1; columns count code points, tabs as one. Files of Megatron-LM
-// and Hugging Face are recognised and refused by name.
+// Flags of Megatron-LM, as a command line or in the model_config.yaml of its tests, are translated
+// to such a document, with all remarks at the flags. Files of Hugging Face are recognised and
+// refused by name.
+//
+// Lines and columns count from 1; columns count code points, tabs as one.
 package importer
 
 import (
@@ -113,6 +116,9 @@ type Reading struct {
 	// Diagnostics and Keys are in the order of the text.
 	Diagnostics []Diagnostic
 	Keys        []Key
+	// Document is what a text of another tool says, as a document of this program's keys; "" if the
+	// text is one itself.
+	Document string
 }
 
 // OK reports whether the document has no errors.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"distopt/core/scenario"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // reader reads one document.
@@ -29,9 +31,9 @@ func (r *reader) read() {
 		return
 	}
 	y, d, ok := parse(r.src)
-	if kind, d, foreign := detect(r.src, y); foreign {
+	if kind, foreign := detect(r.src, y); foreign {
 		r.out.Kind = kind
-		r.out.Diagnostics = append(r.out.Diagnostics, d)
+		r.foreign(y)
 		return
 	}
 	if !ok {
@@ -83,6 +85,36 @@ func (r *reader) read() {
 	r.sequenceOfData()
 	r.validate()
 	r.reportUnknown(b.shared)
+}
+
+// foreign reads a text of another tool.
+func (r *reader) foreign(y *yaml.Node) {
+	switch r.out.Kind {
+	case MegatronFlags:
+		r.translate(readFlags(r.src))
+	case MegatronYAML:
+		b := treeBuilder{src: r.src}
+		r.root = b.build(y, nil, nil, 0, false)
+		r.out.Diagnostics = append(r.out.Diagnostics, b.diags...)
+		if r.root == nil || b.stop {
+			return
+		}
+		args := r.root.child(modelArgs)
+		if args == nil {
+			r.translate(yamlFlags(r.src, r.root, nil))
+			return
+		}
+		for _, c := range r.root.children {
+			if c != args && c.key.Value != envVars {
+				r.key(c, c.key.Value, Key{Status: NoEffect, Why: "about the test, not about a step"})
+			}
+		}
+		r.translate(yamlFlags(r.src, args, r.root.child(envVars)))
+	default:
+		col, end := r.src.whole(1)
+		r.out.Diagnostics = append(r.out.Diagnostics, Diagnostic{Line: 1, Col: col, EndCol: end,
+			Message: "This is a " + r.out.Kind.String() + ". Such files are not imported yet; NeMo YAML and Megatron-LM's flags are."})
+	}
 }
 
 // nameOptimizer reads model.optim.name first, because defaults follow from it.

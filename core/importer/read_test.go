@@ -286,11 +286,16 @@ func TestForeign(t *testing.T) {
 		{"#!/bin/bash\nARGS=\"\n    --num-layers 4 \\\n    --hidden-size=64 \\\n\"\ntorchrun pretrain_gpt.py $ARGS\n", MegatronFlags},
 		{"torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4", MegatronFlags},
 		{"MODEL_ARGS:\n  --num-layers: 4\n", MegatronYAML},
+		{"--num-layers: 4\n--hidden-size: 64\n", MegatronYAML},
 		{`{"architectures": ["LlamaForCausalLM"], "hidden_size": 64}`, HuggingFace},
 		{`{"model_type": "gpt2", "n_embd": 64}`, HuggingFace},
 	} {
 		r := Read(c.text)
 		require.Equal(t, c.kind, r.Kind, c.text)
+		if c.kind != HuggingFace {
+			require.Equal(t, 4, r.Scenario.Model.Layers, c.text)
+			continue
+		}
 		require.Len(t, r.Diagnostics, 1)
 		require.Contains(t, r.Diagnostics[0].Message, "not imported yet")
 	}

@@ -2,13 +2,15 @@ package importer
 
 import "strings"
 
-// vocabularies are sizes of tokenizers by the beginning of their name: NeMo's type, or the name
+// vocabularies are sizes of tokenizers by the beginning of their name: NeMo's or Megatron-LM's type, or the name
 // on the Hugging Face hub. Sources: the published config.json or tokenizer of each.
 var vocabularies = []struct {
 	prefix string
 	size   int
 }{
 	{"GPT2BPETokenizer", 50257},
+	{"Llama2Tokenizer", 32000},
+	{"Llama3Tokenizer", 128256},
 	{"gpt2", 50257},
 	{"openai-community/gpt2", 50257},
 	{"EleutherAI/gpt-neox-20b", 50277},

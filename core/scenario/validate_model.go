@@ -83,10 +83,10 @@ func (c *checker) sequence() {
 		c.failSequence("a multiple of " + why)
 	}
 	if c.usable(pathTPOverlap) && s.Parallel.TPOverlap && !s.SequenceParallel() {
-		c.note(pathTPOverlap, "NeMo turns ub_tp_comm_overlap off without sequence parallelism over at least two ranks.")
+		c.note(pathTPOverlap, "No effect without sequence parallelism over at least two ranks.")
 	}
 	if s.Parallel.SequenceParallel && s.Parallel.TP == 1 {
-		c.note(pathSP, "NeMo turns sequence parallelism off because tensor_model_parallel_size is 1.")
+		c.note(pathSP, "No effect: tensor_model_parallel_size is 1.")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 type imported struct {
 	Kind        string                `json:"kind"`
 	Name        string                `json:"name"`
+	Document    string                `json:"document,omitempty"`
 	Fields      []fieldValue          `json:"fields"`
 	Derived     scenario.Derived      `json:"derived"`
 	Diagnostics []importer.Diagnostic `json:"diagnostics"`
@@ -29,9 +30,16 @@ func runImport(e *env) error {
 		return err
 	}
 	r := importer.Read(d.text)
-	if e.args.set["json"] {
+	switch {
+	case e.args.set["yaml"]:
+		text := r.Document
+		if text == "" {
+			text = d.text
+		}
+		fmt.Fprint(e.stdout, text)
+	case e.args.set["json"]:
 		out := imported{
-			Kind: r.Kind.String(), Name: r.Scenario.Name, Derived: r.Scenario.Derive(),
+			Kind: r.Kind.String(), Name: r.Scenario.Name, Document: r.Document, Derived: r.Scenario.Derive(),
 			Diagnostics: append([]importer.Diagnostic{}, r.Diagnostics...), Keys: append([]importer.Key{}, r.Keys...),
 		}
 		for i := range scenario.Fields {
@@ -42,7 +50,7 @@ func runImport(e *env) error {
 		if err := e.json(out); err != nil {
 			return err
 		}
-	} else {
+	default:
 		e.listKeys(d, r)
 	}
 	for _, x := range r.Diagnostics {
@@ -73,7 +81,11 @@ func (e *env) listKeys(d document, r *importer.Reading) {
 		}
 	}
 	if v := r.Scenario.Derive(); r.OK() {
-		fmt.Fprintf(e.stdout, "\nDP %d, %d microbatches, %d parameters, buckets of %v elements\n", v.DP, v.Microbatches, v.Parameters, v.BucketSize)
+		fmt.Fprintf(e.stdout, "\nDP %d, %d microbatches, %d parameters", v.DP, v.Microbatches, v.Parameters)
+		if v.BucketSize > 0 {
+			fmt.Fprintf(e.stdout, ", buckets of %v elements", v.BucketSize)
+		}
+		fmt.Fprintln(e.stdout)
 	}
 }
 

@@ -52,7 +52,7 @@ func commands() []command {
 			{"stage", true, "pipeline stage, 0 if not given"},
 			{"rank", true, "rank of the data-parallel group whose shards are listed; several if not given"},
 		}, "print the buckets of a stage as JSON, in the form of the reference cases", runLayout},
-		{"import", "FILE", 1, 1, []flagSpec{{"json", false, "as JSON"}},
+		{"import", "FILE", 1, 1, []flagSpec{{"json", false, "as JSON"}, {"yaml", false, "print the file, or what it is translated to, as YAML"}},
 			"say what became of each key of a file, and what is wrong with it", runImport},
 		{"oracle", "DIR", 1, 1, []flagSpec{{"json", false, "as JSON"}},
 			"check this program against all reference cases below a folder", runOracle},

@@ -183,9 +183,14 @@ func TestImport(t *testing.T) {
 	require.Equal(t, exitOK, status)
 	require.Empty(t, stderr)
 	golden(t, "import.json", stdout)
-	status, _, stderr = try("--num-layers 4 --hidden-size 5", "import", "-")
+	status, stdout, stderr = try("--num-layers 4 --hidden-size many", "import", "-")
 	require.Equal(t, exitWrong, status)
-	require.Contains(t, stderr, "Megatron-LM command line")
+	require.Contains(t, stdout, "--num-layers = 4: model.num_layers")
+	require.Contains(t, stderr, "standard input:1:30: error: model.hidden_size: got many")
+	_, stdout, _ = try("--num-layers 4 --hidden-size 64", "import", "-yaml", "-")
+	require.Contains(t, stdout, "  num_layers: 4\n  hidden_size: 64\n")
+	_, stdout, _ = try(preset(t, "tiny-fp8"), "import", "-yaml", "-")
+	require.Equal(t, preset(t, "tiny-fp8"), stdout)
 }
 
 func TestLayout(t *testing.T) {
