@@ -290,6 +290,26 @@ func (l *Layout) addBucket(chunk, buffer, i int, b *Buffer) {
 // Owner returns the bucket group of a parameter.
 func (l *Layout) Owner(p bucket.ParamID) int { return int(l.owner[p]) }
 
+// Sets numbers the buckets that are reduced and gathered together: bucket groups.
+func (l *Layout) Sets() []int {
+	sets := make([]int, len(l.Places))
+	for id := range l.Places {
+		sets[id] = l.Places[id].Group
+	}
+	return sets
+}
+
+// Use returns the elements of all parameters and those of all buffers: the rest is padding and gaps.
+func (l *Layout) Use() (numel, size units.Elems) {
+	for p := range l.Params {
+		numel += l.Params[p].Numel
+	}
+	for id := range l.Buckets {
+		size += l.Buckets[id].Size
+	}
+	return numel, size
+}
+
 // BucketID returns the number in Layout.Buckets of a bucket of a chunk's buffer.
 func (l *Layout) BucketID(chunk, buffer, i int) bucket.ID {
 	return l.Chunks[chunk].Buffers[buffer].First + bucket.ID(i)

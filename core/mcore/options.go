@@ -37,6 +37,7 @@ type Options struct {
 	FP32Accumulation    bool // reduce_scatter_with_fp32_accumulation
 	HighBusBandwidth    bool // pad_buckets_for_high_nccl_busbw
 	ReuseGradBuffer     bool // reuse_grad_buf_for_mxfp8_param_ag
+	CheckForNaN         bool // check_for_nan_in_grad
 	LayerWise           bool // matrices belong to a layer-wise optimizer (Muon)
 
 	BucketSize units.Elems // 0: default

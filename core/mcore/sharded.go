@@ -41,10 +41,11 @@ type Sharded struct {
 	steps  int
 	calls  int // coalesced groups so far
 
-	groups []groupState // of Layout.Groups
-	ready  []int32      // of each parameter: gradients in this step's last microbatch
-	golden []int32      // in the first one that had any
-	fused  []bool
+	groups  []groupState // of Layout.Groups
+	ready   []int32      // of each parameter: gradients in this step's last microbatch
+	golden  []int32      // in the first one that had any
+	fused   []bool
+	private []bool // has an fp32 gradient of its own
 
 	chain []member
 	tied  bucket.ParamID // this stage's copy of the tied embedding; -1: none
@@ -82,11 +83,12 @@ func NewSharded(l *Layout, c Config) (*Sharded, error) {
 	}
 	s := &Sharded{
 		l: l, c: c, rt: c.Runtime, obs: c.Observer,
-		groups: make([]groupState, len(l.Groups)),
-		ready:  make([]int32, len(l.Params)),
-		golden: make([]int32, len(l.Params)),
-		fused:  make([]bool, len(l.Params)),
-		tied:   -1,
+		groups:  make([]groupState, len(l.Groups)),
+		ready:   make([]int32, len(l.Params)),
+		golden:  make([]int32, len(l.Params)),
+		fused:   make([]bool, len(l.Params)),
+		private: make([]bool, len(l.Params)),
+		tied:    -1,
 	}
 	for g := range s.groups {
 		s.groups[g].firstBatch = true
@@ -105,6 +107,7 @@ func NewSharded(l *Layout, c Config) (*Sharded, error) {
 			s.zero.Bytes += units.Bytes(b.Numel) * b.Grad.Size()
 			for _, p := range b.FP32Grads {
 				s.zero.Bytes += 4 * units.Bytes(l.Params[p].Numel)
+				s.private[p] = true
 			}
 		}
 	}

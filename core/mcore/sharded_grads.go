@@ -108,14 +108,13 @@ func (s *Sharded) startGradSync(g int) {
 
 	if !o.DistributedOptimizer {
 		c := s.collective(stream, copies, o.GroupSize(group.Expert), op)
-		c.Scale = o.Scaling(group.Expert)
-		s.addGrads(c, group, false)
+		s.addGrads(c, group)
 		s.observeCollective(optim.OpAllReduce, c, s.l.GroupName(group.Expert), async)
 		s.rt.AllReduceShards(c)
 	} else {
 		c := s.collective(stream, shards, o.GroupSize(group.Expert), op)
-		c.Scale, c.FP32Sum = o.Scaling(group.Expert), o.FP32Accumulation
-		s.addGrads(c, group, false)
+		c.FP32Sum = o.FP32Accumulation
+		s.addGrads(c, group)
 		event := optim.OpReduceScatter
 		if o.FP32Accumulation {
 			event = optim.OpAllToAll
@@ -125,7 +124,9 @@ func (s *Sharded) startGradSync(g int) {
 	}
 	if o.Instances > 1 {
 		c := s.collective(stream, copies, o.Instances, op)
-		s.addGrads(c, group, true)
+		for _, id := range group.Buckets {
+			c.Add(id, s.l.Buckets[id].DTypes.GradSync, s.l.Buckets[id].Shard)
+		}
 		s.observeCollective(optim.OpAllReduce, c, "inter_dist_opt", async)
 		s.rt.AllReduceShards(c)
 	}
@@ -153,15 +154,22 @@ func (s *Sharded) collective(stream optim.Stream, group optim.Group, size int, o
 	return c
 }
 
-// addGrads adds the gradients of a group's buckets, or of its shards.
-func (s *Sharded) addGrads(c *optim.Collective, group *Group, shards bool) {
+// addGrads adds the gradients of a group's buckets, and says what is done to them first.
+func (s *Sharded) addGrads(c *optim.Collective, group *Group) {
+	o := &s.l.Options
+	c.Scale, c.Check = o.Scaling(group.Expert), o.CheckForNaN
 	for _, id := range group.Buckets {
 		b := &s.l.Buckets[id]
-		n := b.Size
-		if shards {
-			n = b.Shard
+		c.Add(id, b.DTypes.GradSync, b.Size)
+		if len(o.FP32Patterns) == 0 {
+			continue
 		}
-		c.Add(id, b.DTypes.GradSync, n)
+		for _, f := range b.Fragments {
+			if s.private[f.Param] {
+				c.Private.Tensors++
+				c.Private.Bytes += 4 * units.Bytes(f.InParam.Len())
+			}
+		}
 	}
 }
 

@@ -137,6 +137,11 @@ type Collective struct {
 	Divide bool
 	// Scale: the bucket is multiplied by this on Main first; 0 and 1: it is not.
 	Scale float64
+	// Check: the norm of each bucket is computed on Main first, to find NaNs before they spread.
+	Check bool
+	// Private are gradients with an fp32 sum of their own: it is rounded into the bucket on Main first,
+	// and the result widened after it.
+	Private Copy
 	// FP32Sum: whole contributions are exchanged, added up in fp32 and rounded once (an all-to-all).
 	FP32Sum bool
 	// Call numbers the group for WaitCall; 0: nobody waits for it alone.

@@ -29,6 +29,7 @@ type MegatronCase struct {
 	Microbatches int                        `json:"mb"`
 	Steps        int                        `json:"steps"`
 	NumBuckets   int                        `json:"num_buckets"`
+	GroupSize    int                        `json:"microbatch_group_size_per_vp_stage"`
 }
 
 // MegatronModel is the shape of a GPT as the cases of Megatron-Core write it.
@@ -110,7 +111,7 @@ func (c *MegatronCase) Stage() (*model.Stage, []mcore.Param, error) {
 
 // noDDPEffect are arguments that decide neither layout nor control flow.
 var noDDPEffect = []string{
-	"check_for_nan_in_grad", "check_for_large_grads", "create_all_gather_group", "delay_wgrad_compute",
+	"check_for_large_grads", "create_all_gather_group", "delay_wgrad_compute",
 	"disable_symmetric_registration", "fp4_param_gather", "fp8_param_gather", "gradient_reduce_div_fusion",
 	"keep_fp8_transpose_cache", "nccl_ub", "preserve_fp32_weights", "suggested_communication_unit_size",
 }

@@ -14,7 +14,11 @@ import (
 func (r *megatronReplay) pipeline() {
 	o := &r.l.Options
 	chunks := len(r.l.Chunks)
-	order := virtualOrder(r.c.Microbatches, chunks, r.stages)
+	group := r.stages
+	if r.c.GroupSize > 0 {
+		group = r.c.GroupSize
+	}
+	order := virtualOrder(r.c.Microbatches, chunks, group)
 	aligned := o.AlignGradReduce && o.OverlapGradReduce
 	synced := make([]bool, chunks)
 	quiet := true
@@ -132,13 +136,13 @@ func (r *megatronReplay) forwardOrder(c int) []bucket.ParamID {
 // virtualPass is a microbatch through a model chunk; backward it is a chunk as far from the end.
 type virtualPass struct{ micro, chunk int }
 
-// virtualOrder lists the passes of a step in forward order: groups of as many microbatches as there
-// are stages go through all chunks.
-func virtualOrder(micros, chunks, stages int) []virtualPass {
+// virtualOrder lists the passes of a step in forward order: groups of so many microbatches go through
+// all chunks.
+func virtualOrder(micros, chunks, group int) []virtualPass {
 	list := make([]virtualPass, 0, micros*chunks)
-	for first := 0; first < micros; first += stages {
+	for first := 0; first < micros; first += group {
 		for c := range chunks {
-			for m := first; m < min(first+stages, micros); m++ {
+			for m := first; m < min(first+group, micros); m++ {
 				list = append(list, virtualPass{m, c})
 			}
 		}

@@ -32,12 +32,20 @@ func (r *recorder) WaitCall(waiter, on optim.Stream, call int) {
 	}
 }
 
-// scale multiplies buckets before a collective: a pass over them on main.
+// scale is what happens to buckets on main before a collective: private sums are rounded into them,
+// their norms are computed, they are multiplied. Each is a pass over them.
 func (r *recorder) scale(c *optim.Collective) {
-	if c.Scale == 0 || c.Scale == 1 {
+	memory := 3 * c.Private.Bytes // fp32 read, 16 bits written; the way back is as long
+	if c.Check {
+		memory += c.Bytes
+	}
+	if c.Scale != 0 && c.Scale != 1 {
+		memory += 2 * c.Bytes
+	}
+	if memory == 0 {
 		return
 	}
-	r.launch(optim.Main, Work{Kind: GradCopy, Memory: 2 * c.Bytes, Count: len(c.Members)}, sched.None, r.ids...)
+	r.launch(optim.Main, Work{Kind: GradCopy, Memory: memory, Count: len(c.Members)}, sched.None, r.ids...)
 	r.wait(local(c.Stream), mainStream)
 }
 

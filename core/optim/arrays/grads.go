@@ -56,6 +56,7 @@ func (r *Ranks) ZeroGrad(*optim.Zero) {
 		}
 		for p := range k.grads {
 			k.grads[p].present = false
+			clear(k.grads[p].private)
 		}
 		k.nonFinite = false
 	}
@@ -103,13 +104,40 @@ func (r *Ranks) AccumulateGrad(a *optim.Accumulation) {
 	}
 }
 
-// accumulate adds a whole gradient to the fragments of its parameter.
+// accumulate adds a whole gradient to the fragments of its parameter, or to its private sum.
 func (r *Ranks) accumulate(k *rank, buckets []bucket.Bucket, p bucket.ParamID, grad []float32) {
+	if r.c.Params[p].Private {
+		g := &k.grads[p]
+		if g.private == nil {
+			g.private = make([]float32, len(grad))
+		}
+		for i, x := range grad {
+			g.private[i] = dtype.Canonical(g.private[i] + x)
+		}
+		return
+	}
 	for _, ref := range r.refs[p] {
 		b := &buckets[ref.bucket]
 		f := &b.Fragments[ref.fragment]
 		part := r.gradBucket(k, b).Slice(int(f.InBucket.Start), int(f.InBucket.End))
 		r.add(part, grad[f.InParam.Start:f.InParam.End])
+	}
+}
+
+// settle rounds private sums into a bucket that is about to be reduced.
+func (r *Ranks) settle(b *bucket.Bucket) {
+	for i := range b.Fragments {
+		f := &b.Fragments[i]
+		if !r.c.Params[f.Param].Private || f.Dependency() {
+			continue
+		}
+		for n := range r.ranks {
+			k := &r.ranks[n]
+			if sum := k.grads[f.Param].private; sum != nil {
+				part := r.gradBucket(k, b).Slice(int(f.InBucket.Start), int(f.InBucket.End))
+				part.Store(sum[f.InParam.Start:f.InParam.End])
+			}
+		}
 	}
 }
 

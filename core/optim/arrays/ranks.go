@@ -28,6 +28,8 @@ type Param struct {
 	FP8   bool        // its values are E4M3 codes
 	Group int         // parameter group; -1: in none
 	Fused bool        // a GEMM adds its gradient to the bucket: it is never rounded to DType
+	// Private: its gradient adds up in fp32, and is rounded into the bucket when that is reduced.
+	Private bool
 }
 
 // Config is what the arrays need to know beside the effects.
@@ -110,6 +112,7 @@ type rank struct {
 type pending struct {
 	values  []float32 // in the parameter's format
 	present bool
+	private []float32 // the sum of a step, of a Private parameter
 }
 
 // Shard is one rank's part of a bucket, up to the bucket's last fragment. Tensors that the bucket does

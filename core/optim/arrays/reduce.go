@@ -21,6 +21,7 @@ func (r *Ranks) ReduceScatter(c *optim.Collective) {
 	buckets := r.follow()
 	for _, m := range c.Members {
 		b := &buckets[m.Bucket]
+		r.settle(b)
 		for first := 0; first < len(r.ranks); first += r.c.Distributed {
 			group := r.ranks[first : first+r.c.Distributed]
 			for i := range group {
@@ -45,6 +46,7 @@ func (r *Ranks) AllReduceShards(c *optim.Collective) {
 	d := r.c.Distributed
 	for _, m := range c.Members {
 		b := &buckets[m.Bucket]
+		r.settle(b)
 		for at := range r.ranks {
 			if d == 1 && !r.ranks[at].shards[b.ID].scattered { // the shard is the bucket
 				r.ranks[at].syncShard(b).copyBits(r.gradBucket(&r.ranks[at], b))
