@@ -1,6 +1,7 @@
 package mcore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -213,7 +214,7 @@ func (l *Layout) key(p bucket.ParamID) Key {
 }
 
 func (l *Layout) newBuffer(list []bucket.ParamID) Buffer {
-	b := Buffer{Key: l.key(list[0])}
+	b := Buffer{Key: l.key(list[0]), Params: make([]Placed, 0, len(list))}
 	b.GroupSize = l.Options.GroupSize(b.Expert)
 	for _, p := range list {
 		if l.fp32Grad(p) {
@@ -233,15 +234,15 @@ func (l *Layout) indices(list []bucket.ParamID) []int {
 	}
 	indices := make([]int, 0, len(list))
 	chunk := &l.Chunks[l.Params[list[0]].Chunk]
-	next := 0
-	counts := map[Key]int{}
-	for p := chunk.Params[0]; p < chunk.Params[1]; p++ {
-		k := same(p)
-		if next < len(list) && list[next] == p {
-			indices = append(indices, counts[k])
-			next++
+	own, count := same(list[0]), 0
+	for p := chunk.Params[0]; p < chunk.Params[1] && len(indices) < len(list); p++ {
+		if same(p) != own {
+			continue // buffers of one kind differ in storage alone
 		}
-		counts[k]++
+		if list[len(indices)] == p {
+			indices = append(indices, count)
+		}
+		count++
 	}
 	return indices
 }
@@ -266,6 +267,7 @@ func (l *Layout) addBucket(chunk, buffer, i int, b *Buffer) {
 			place.Gather.Elems = b.Packed.Buckets[i].Len()
 		}
 	}
+	out.Fragments = make([]bucket.Fragment, 0, span.Params[1]-span.Params[0])
 	for _, p := range b.Params[span.Params[0]:span.Params[1]] {
 		n := p.Range.Len()
 		f := bucket.Fragment{
@@ -280,9 +282,11 @@ func (l *Layout) addBucket(chunk, buffer, i int, b *Buffer) {
 			out.Filled = max(out.Filled, f.InBucket.End)
 		}
 	}
-	slices.SortStableFunc(out.Fragments, func(a, b bucket.Fragment) int {
-		return int(a.InBucket.Start - b.InBucket.Start)
-	})
+	if b.LayerWise {
+		slices.SortStableFunc(out.Fragments, func(a, b bucket.Fragment) int {
+			return cmp.Compare(a.InBucket.Start, b.InBucket.Start)
+		})
+	}
 	l.Buckets = append(l.Buckets, out)
 	l.Places = append(l.Places, place)
 }
