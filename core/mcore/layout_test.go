@@ -230,3 +230,28 @@ func TestPatterns(t *testing.T) {
 		require.Equal(t, tt.want, matches(tt.pattern, tt.name), "%s %s", tt.pattern, tt.name)
 	}
 }
+
+// num_buckets is a target: GPT-2 makes four of five, since parameters are never split and the last
+// bucket holds what is left with the large word embedding.
+func TestNumBucketsIsATarget(t *testing.T) {
+	s, err := model.BuildStage(model.Config{
+		Layers: 12, Hidden: 768, FFN: 3072, Heads: 12, Groups: 12, KVChannels: 64, Vocab: 50304, Seq: 1024,
+		LearnedPositions: true, Bias: true, Tied: true, DType: dtype.BF16,
+	}, model.Split{TP: 1, PP: 1, VP: 1})
+	require.NoError(t, err)
+	params, err := Params(s, Experts{}, Plain)
+	require.NoError(t, err)
+	l, err := Build(Options{World: 8, NumBuckets: 5, DistributedOptimizer: true, OverlapGradReduce: true}, params)
+	require.NoError(t, err)
+	require.Len(t, l.Buckets, 4)
+	require.Equal(t, SizeOfCount, l.Size().Rule)
+}
+
+// 2^16 padding is dear where the group has odd factors: 484 ranks pad to 7,929,856 elements.
+func TestDivisor(t *testing.T) {
+	l := &Layout{}
+	require.Equal(t, units.Elems(384), l.divisor(3))
+	require.Equal(t, units.Elems(15488), l.divisor(484))
+	l.Options.HighBusBandwidth = true
+	require.Equal(t, units.Elems(7_929_856), l.divisor(484))
+}
