@@ -1,9 +1,10 @@
-// Command slim makes a copy of go-app without its server, for the build of the page alone. The
-// server half is never called in a browser, but its imports (net/http with TLS, text/template) run
-// initialisers that the linker must keep: 1.5 MB of the program, 0.4 MB of the download.
+// Command slim makes copies of go-app and of the YAML package without what the page never calls but
+// their initialisers keep in the program: go-app's server (net/http with TLS, text/template: 1.5 MB,
+// 0.4 MB of the download), its encrypted storage, and regular expressions, of which one matches every
+// address and two match numbers.
 //
-// It writes bin/go-app and bin/slim.mod; the build takes the latter with -modfile. Nothing else of
-// go-app changes, and everything but the program (tests, vet) uses the real one.
+// It writes bin/go-app, bin/yaml and bin/slim.mod; the build takes the latter with -modfile. Nothing
+// else of them changes, and everything but the program (tests, vet) uses the real ones.
 package main
 
 import (
@@ -25,6 +26,9 @@ import (
 const (
 	module = "github.com/maxence-charriere/go-app/v9"
 	target = "bin/go-app"
+
+	yaml       = "go.yaml.in/yaml/v3"
+	yamlTarget = "bin/yaml"
 )
 
 // server lists the files of the package app that only its server needs, but for the functions in
@@ -42,18 +46,8 @@ func main() {
 }
 
 func run() error {
-	if err := exec.Command("go", "mod", "download", module).Run(); err != nil {
-		return fmt.Errorf("go mod download %s: %w", module, err)
-	}
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	source, err := place(module, target)
 	if err != nil {
-		return fmt.Errorf("go list -m %s: %w", module, err)
-	}
-	if err := os.RemoveAll(target); err != nil {
-		return err
-	}
-	source := strings.TrimSpace(string(dir))
-	if err := copyFile(filepath.Join(source, "go.mod"), filepath.Join(target, "go.mod")); err != nil {
 		return err
 	}
 	for _, pkg := range []string{"pkg/app", "pkg/errors"} {
@@ -68,7 +62,42 @@ func run() error {
 	if err := os.WriteFile(filepath.Join(target, "pkg/app/paths.go"), rest, 0o644); err != nil {
 		return err
 	}
+	if err := change(filepath.Join(target, "pkg/app"), appChanges); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(target, "pkg/app/crypto.go"), appFile, 0o644); err != nil {
+		return err
+	}
+	if source, err = place(yaml, yamlTarget); err != nil {
+		return err
+	}
+	if err := copyPackage(source, yamlTarget); err != nil {
+		return err
+	}
+	if err := change(yamlTarget, yamlChanges); err != nil {
+		return err
+	}
+	numbers := bytes.Replace(numbersFile, []byte("package main"), []byte("package yaml"), 1)
+	if err := os.WriteFile(filepath.Join(yamlTarget, "numbers.go"), numbers, 0o644); err != nil {
+		return err
+	}
 	return writeModFile()
+}
+
+// place empties the folder of a module's copy but for its go.mod, and returns where the module is.
+func place(module, target string) (string, error) {
+	if err := exec.Command("go", "mod", "download", module).Run(); err != nil {
+		return "", fmt.Errorf("go mod download %s: %w", module, err)
+	}
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("go list -m %s: %w", module, err)
+	}
+	if err := os.RemoveAll(target); err != nil {
+		return "", err
+	}
+	source := strings.TrimSpace(string(dir))
+	return source, copyFile(filepath.Join(source, "go.mod"), filepath.Join(target, "go.mod"))
 }
 
 // copyPackage copies the Go files of a package, without tests.
@@ -160,7 +189,7 @@ func addImports(imports map[string]bool, file *ast.File, f *ast.FuncDecl) error 
 	return nil
 }
 
-// writeModFile writes go.mod and go.sum again, with go-app replaced by the copy.
+// writeModFile writes go.mod and go.sum again, with the modules replaced by the copies.
 func writeModFile() error {
 	mod, err := os.ReadFile("go.mod")
 	if err != nil {
@@ -169,5 +198,5 @@ func writeModFile() error {
 	if err := copyFile("go.sum", "bin/slim.sum"); err != nil {
 		return err
 	}
-	return os.WriteFile("bin/slim.mod", fmt.Appendf(mod, "\nreplace %s => ./%s\n", module, target), 0o644)
+	return os.WriteFile("bin/slim.mod", fmt.Appendf(mod, "\nreplace (\n\t%s => ./%s\n\t%s => ./%s\n)\n", module, target, yaml, yamlTarget), 0o644)
 }
