@@ -13,7 +13,7 @@ func TestNumbersAreThePatterns(t *testing.T) {
 	const letters = "0123456789.+-eE_:5 x"
 	float, base60 := regexp.MustCompile(floatPattern), regexp.MustCompile(base60Pattern)
 	check := func(s string) bool {
-		require.Equal(t, float.MatchString(s), matchFloat(s), "float %q", s)
+		require.Equal(t, float.MatchString(s), matcher(matchFloat).MatchString(s), "float %q", s)
 		require.Equal(t, base60.MatchString(s), matchBase60(s), "base 60 %q", s)
 		return matchFloat(s) || matchBase60(s)
 	}
