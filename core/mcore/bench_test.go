@@ -16,9 +16,7 @@ func gpt3(b *testing.B) []Param {
 		LearnedPositions: true, Bias: true, Tied: true,
 	}, model.Split{TP: 8, PP: 1, VP: 1})
 	require.NoError(b, err)
-	params, err := Params(s, Experts{}, Plain)
-	require.NoError(b, err)
-	return params
+	return Params(s, Plain)
 }
 
 func BenchmarkBuild(b *testing.B) {

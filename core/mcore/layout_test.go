@@ -37,24 +37,19 @@ func randomStage(r *rand.Rand) (Options, []Param, error) {
 		vp = 1
 	}
 	o.GatherWithStep = vp > 1 && o.OverlapParamGather && !o.LayerWise && coin()
-	e := Experts{Parallel: o.Expert, Router: dtype.BF16}
+	c := model.Config{FP32RouterWeight: r.IntN(3) == 0, FP8Params: true}
 	if o.Expert > 1 || coin() {
-		e.Count, e.FFN, e.SharedFFN = int64(o.Expert*pick(1, 2)), int64(pick(5, 32)), int64(pick(0, 24))
-	}
-	if r.IntN(3) == 0 {
-		e.Router = dtype.FP32
+		c.Experts, c.ExpertFFN, c.SharedFFN = int64(o.Expert*pick(1, 2)), int64(pick(5, 32)), int64(pick(0, 24))
 	}
 	heads := int64(pick(1, 2))
-	s, err := model.BuildStage(model.Config{
-		Layers: int64(vp * o.Pipeline * pick(1, 2)), Hidden: heads * int64(pick(8, 37)), FFN: int64(pick(16, 91)),
-		Heads: heads, Groups: heads, KVChannels: int64(pick(8, 37)), Vocab: int64(pick(64, 205)), Seq: int64(pick(8, 19)),
-		LearnedPositions: coin(), RMSNorm: coin(), Bias: coin(), Gated: coin(), Tied: coin(), DType: dtype.BF16,
-	}, model.Split{TP: 1, PP: o.Pipeline, Index: o.Stage, VP: vp})
+	c.Layers, c.Hidden, c.FFN = int64(vp*o.Pipeline*pick(1, 2)), heads*int64(pick(8, 37)), int64(pick(16, 91))
+	c.Heads, c.Groups, c.KVChannels, c.Vocab, c.Seq = heads, heads, int64(pick(8, 37)), int64(pick(64, 205)), int64(pick(8, 19))
+	c.LearnedPositions, c.RMSNorm, c.Bias, c.Gated, c.Tied, c.DType = coin(), coin(), coin(), coin(), coin(), dtype.BF16
+	s, err := model.BuildStage(c, model.Split{TP: 1, PP: o.Pipeline, Index: o.Stage, VP: vp, EP: o.Expert})
 	if err != nil {
 		return o, nil, err
 	}
-	params, err := Params(s, e, Quant(r.IntN(int(numQuants))))
-	return o, params, err
+	return o, Params(s, Quant(r.IntN(int(numQuants)))), nil
 }
 
 // What must hold of any layout: each element of each parameter lies in its buffer once, parameters
@@ -239,8 +234,7 @@ func TestNumBucketsIsATarget(t *testing.T) {
 		LearnedPositions: true, Bias: true, Tied: true, DType: dtype.BF16,
 	}, model.Split{TP: 1, PP: 1, VP: 1})
 	require.NoError(t, err)
-	params, err := Params(s, Experts{}, Plain)
-	require.NoError(t, err)
+	params := Params(s, Plain)
 	l, err := Build(Options{World: 8, NumBuckets: 5, DistributedOptimizer: true, OverlapGradReduce: true}, params)
 	require.NoError(t, err)
 	require.Len(t, l.Buckets, 4)

@@ -77,7 +77,7 @@ func fp32(n int64) Param {
 
 func quantized(n int64, q Quant) Param {
 	p := bf16(n)
-	p.quantize(q)
+	p.quantize(true, q)
 	return p
 }
 

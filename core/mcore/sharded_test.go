@@ -185,11 +185,10 @@ func TestConfigIsChecked(t *testing.T) {
 // A step allocates nothing once it has run.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	stage, err := model.BuildStage(model.Config{
-		Layers: 4, Hidden: 64, FFN: 256, Heads: 4, Groups: 4, KVChannels: 16, Vocab: 512, Seq: 32, Bias: true,
+		Layers: 4, Hidden: 64, FFN: 256, Heads: 4, Groups: 4, KVChannels: 16, Vocab: 512, Seq: 32, Bias: true, FP8Params: true,
 	}, model.Split{TP: 1, PP: 1, VP: 1})
 	require.NoError(t, err)
-	params, err := Params(stage, Experts{}, FP8)
-	require.NoError(t, err)
+	params := Params(stage, FP8)
 	l, err := Build(Options{World: 4, BucketSize: 30000, DistributedOptimizer: true, OverlapGradReduce: true, OverlapParamGather: true}, params)
 	require.NoError(t, err)
 	s, err := NewSharded(l, Config{Runtime: idle{}, MaxNorm: 1})

@@ -59,7 +59,7 @@ type MegatronModel struct {
 	DType       string `json:"dtype"`
 }
 
-// Stage builds the stage that the case ran, as a dense model, and its parameters.
+// Stage builds the stage that the case ran, and its parameters.
 func (c *MegatronCase) Stage() (*model.Stage, []mcore.Param, error) {
 	m := &c.Model
 	orTrue := func(b *bool) bool { return b == nil || *b }
@@ -98,15 +98,17 @@ func (c *MegatronCase) Stage() (*model.Stage, []mcore.Param, error) {
 		Layers: m.Layers, Hidden: m.Hidden, FFN: ffn, Heads: m.Heads, Groups: groups,
 		KVChannels: m.Hidden / m.Heads, Vocab: m.Vocab, Seq: max(seq, 1),
 		LearnedPositions: m.Pos == "learned", RMSNorm: m.Norm == "rmsnorm",
-		Bias: orTrue(m.Bias), Gated: m.GLU, Tied: orTrue(m.Tied), DType: d,
-	}, model.Split{TP: max(m.TP, 1), PP: max(c.PP, m.PP, 1), Index: max(c.PPRank, m.PPRank), VP: max(m.VP, 1)})
+		Bias: orTrue(m.Bias), Gated: m.GLU, Tied: orTrue(m.Tied), DType: d, FP8: quant != mcore.Plain, FP8Params: quant != mcore.Plain,
+		Experts: m.Experts, ExpertFFN: m.MoEFFN, SharedFFN: m.SharedFFN, TopK: min(m.Experts, 1),
+		FP32RouterWeight: router == dtype.FP32 && d != dtype.FP32,
+	}, model.Split{
+		TP: max(m.TP, 1), PP: max(c.PP, m.PP, 1), Index: max(c.PPRank, m.PPRank), VP: max(m.VP, 1),
+		EP: max(c.EP, m.EP, 1), ETP: max(m.TP, 1),
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	params, err := mcore.Params(stage, mcore.Experts{
-		Count: m.Experts, FFN: m.MoEFFN, SharedFFN: m.SharedFFN, Parallel: max(c.EP, m.EP), Router: router,
-	}, quant)
-	return stage, params, err
+	return stage, mcore.Params(stage, quant), nil
 }
 
 // noDDPEffect are arguments that decide neither layout nor control flow.

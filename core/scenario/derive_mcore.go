@@ -94,14 +94,6 @@ func (s *Scenario) Quant() mcore.Quant {
 	return mcore.FP8
 }
 
-// MCoreExperts returns the experts as Megatron-Core's layout asks for them.
-func (s *Scenario) MCoreExperts() mcore.Experts {
-	return mcore.Experts{
-		Count: int64(s.Experts()), FFN: int64(s.ExpertFFN()), SharedFFN: int64(s.Model.Experts.SharedFFN),
-		Parallel: s.Parallel.EP, Router: s.ModelDType(),
-	}
-}
-
 // MCoreOptions returns the settings of Megatron-Core's optimizer on a pipeline stage.
 func (s *Scenario) MCoreOptions(stage int) mcore.Options {
 	m := &s.Optim.MCore
