@@ -1,77 +1,91 @@
 package importer
 
 import (
-	"cmp"
-	"slices"
+	"strconv"
 	"strings"
 
 	"distopt/core/scenario"
 )
 
 // draft is a document that is being written: values of fields, and from where each comes.
-type draft struct {
-	values []draftValue
-	from   map[string]*option
+type draft []draftValue
+
+type draftValue struct {
+	path, value, comment string
+	from                 *option // nil: what applies without a flag
 }
 
-type draftValue struct{ path, value, comment string }
-
-// set gives a field its value. f is where it comes from, nil for a default.
-func (d *draft) set(path, value string, f *option, comment string) {
-	if f != nil {
-		d.from[path] = f
-	}
-	for i := range d.values {
-		if d.values[i].path == path {
-			d.values[i] = draftValue{path, value, comment}
-			return
+// find returns the value of a field, nil if it has none.
+func (d draft) find(path string) *draftValue {
+	for i := range d {
+		if d[i].path == path {
+			return &d[i]
 		}
 	}
-	d.values = append(d.values, draftValue{path, value, comment})
+	return nil
 }
 
-func (d *draft) has(path string) bool {
-	return slices.ContainsFunc(d.values, func(v draftValue) bool { return v.path == path })
-}
+func (d draft) has(path string) bool { return d.find(path) != nil }
 
-func (d *draft) value(path string) string {
-	for i := range d.values {
-		if d.values[i].path == path {
-			return d.values[i].value
-		}
+// value returns what find does as text, nothing if there is none.
+func (d draft) value(path string) string {
+	if v := d.find(path); v != nil {
+		return v.value
 	}
 	return ""
+}
+
+// number returns what value does as a number, or what applies without one.
+func (d draft) number(path string, without int) int {
+	if n, err := strconv.Atoi(d.value(path)); err == nil {
+		return n
+	}
+	return without
+}
+
+// set gives a field its value.
+//
+//go:noinline
+func (d *draft) set(path, value string, from *option, comment string) {
+	v := d.find(path)
+	if v == nil {
+		*d = append(*d, draftValue{path: path})
+		v = &(*d)[len(*d)-1]
+	}
+	v.value, v.comment = value, comment
+	if from != nil {
+		v.from = from
+	}
 }
 
 // sections of a document in their order; those inside others stand behind them.
 var sections = []string{"trainer", "model", "model.tokenizer", "model.optim", "hardware", "framework", "framework.mcore"}
 
+const assumed = "assumed"
+
 // text writes the document: sections in their order, keys in that of the field table. What was not
 // given and has the default of its field is left out.
-func (d *draft) text(header string) string {
-	order := make(map[string]int, len(scenario.Fields))
-	name := d.value("model.optim.name")
-	for i := range scenario.Fields {
-		order[scenario.Fields[i].Path] = i
-	}
-	slices.SortStableFunc(d.values, func(a, b draftValue) int { return cmp.Compare(order[a.path], order[b.path]) })
+func (d draft) text(header string) string {
 	var b strings.Builder
 	b.WriteString("# " + header + "\n")
 	open := ""
+	def := scenario.Default(d.value(namePath))
 	for _, section := range sections {
-		for _, v := range d.values {
-			key, ok := strings.CutPrefix(v.path, section+".")
-			if !ok || strings.Contains(key, ".") {
+		for i := range scenario.Fields {
+			f := &scenario.Fields[i]
+			v := d.find(f.Path)
+			dot := strings.LastIndexByte(f.Path, '.')
+			if v == nil || f.Path[:dot] != section {
 				continue
 			}
-			if f, _ := scenario.ByPath(v.path); d.from[v.path] == nil && v.comment != "assumed" && v.path != "model.optim.name" && same(f, v.value, name) {
+			if v.from == nil && v.comment != assumed && f.Path != namePath && f.Get(&def) == v.value {
 				continue
 			}
 			if open != section {
-				d.begin(&b, open, section)
+				begin(&b, open, section)
 				open = section
 			}
-			b.WriteString(strings.Repeat("  ", 1+strings.Count(section, ".")) + key + ": " + v.value)
+			b.WriteString(strings.Repeat("  ", 1+strings.Count(section, ".")) + f.Path[dot+1:] + ": " + v.value)
 			if v.comment != "" {
 				b.WriteString(" # " + scenario.Visible(v.comment))
 			}
@@ -82,25 +96,15 @@ func (d *draft) text(header string) string {
 }
 
 // begin writes the keys that lead from one section to another.
-func (d *draft) begin(b *strings.Builder, from, to string) {
-	had, keys := strings.Split(from, "."), strings.Split(to, ".")
-	if had[0] != keys[0] {
-		b.WriteByte('\n')
-		had = nil
+func begin(b *strings.Builder, from, to string) {
+	parent, _, _ := strings.Cut(from, ".")
+	top, below, inside := strings.Cut(to, ".")
+	if top != parent {
+		b.WriteString("\n" + top + ":\n")
 	}
-	for i, k := range keys {
-		if i < len(had) && had[i] == k {
-			continue
-		}
-		b.WriteString(strings.Repeat("  ", i) + k + ":\n")
+	if inside {
+		b.WriteString("  " + below + ":\n")
 	}
-}
-
-// same reports whether a field has the value by default.
-func same(f *scenario.Field, value, optimizer string) bool {
-	s := scenario.Default(optimizer)
-	def := f.Get(&s)
-	return f.Set(&s, value) == nil && f.Get(&s) == def
 }
 
 // finish reads the document as any other, with its remarks at the words that they come from.
@@ -114,10 +118,8 @@ func (t *translation) finish() {
 	t.out.Scenario = inner.Scenario
 	for _, d := range inner.Diagnostics {
 		at := t.first
-		if f := t.doc.from[d.Path]; f != nil {
-			if at = f.at; len(f.values) > 0 {
-				at = f.values[0]
-			}
+		if v := t.doc.find(d.Path); v != nil && v.from != nil {
+			at = v.from.place()
 		}
 		d.Line, d.Col, d.EndCol = at.line, at.col, at.end
 		t.out.Diagnostics = append(t.out.Diagnostics, d)

@@ -32,6 +32,14 @@ func (f *option) value() string {
 	return f.values[0].text
 }
 
+// place returns the word that a remark on the flag's value stands at.
+func (f *option) place() *word {
+	if len(f.values) > 0 {
+		return &f.values[0]
+	}
+	return &f.at
+}
+
 // commandLine is what a text of flags holds: of Megatron-LM's own, of torchrun, and variables.
 type commandLine struct {
 	flags []option

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,46 @@ func TestHostile(t *testing.T) {
 			require.LessOrEqual(t, len(text), 8000)
 		})
 	}
+}
+
+// The stack of a page is some 1 MB, three times less for the same calls than here, and a text that needs more ends the
+// program: no text may.
+func TestNestingNeedsLittleStack(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(3 << 20))
+	for _, c := range []struct{ opening, filling, closing string }{
+		{"a: ", "[", "]"},
+		{"a: ", "[\n", "]\n"},
+		{"a: ", "{a: ", "}"},
+		{"a: ", "[a: ", "]"},
+		{"a: ", "[[]] # ]\n", ""},
+		{"", "- ", ""},
+		{"", "? ", ""},
+		{"", "? - ", ""},
+		{"", ": ", ""},
+		{"model: {num_layers: '", "${", "}"},
+		{"model: {num_layers: '", "${add:", ",1}"},
+		{"model: {num_layers: '", "${.${", "}}"},
+		{`{"a":`, `{"a":`, "}"},
+		{"MODEL_ARGS: ", "[", "]"},
+		{"torchrun ", "$(", ")"},
+		{"torchrun pretrain_gpt.py ", "${A:-", "}"},
+	} {
+		for _, n := range []int{100, 400, 1000, 3000, 9000, 20_000, 60_000} {
+			text := c.opening + strings.Repeat(c.filling, n) + "1" + strings.Repeat(c.closing, n)
+			if len(text) > MaxText {
+				continue
+			}
+			Read(text)
+			_, _ = SetField(text, "model.num_layers", "4")
+		}
+	}
+	deep := Read("- [" + strings.Repeat("[", 5000))
+	require.Equal(t, "1:1-5004 error: The document is nested too deeply; at most 64 levels are read.", line(deep.Diagnostics[0]))
+	var steps strings.Builder
+	for i := range 700 {
+		fmt.Fprintf(&steps, "%*sa:\n", i, "")
+	}
+	require.Contains(t, Read(steps.String()).Diagnostics[0].Message, "nested too deeply")
 }
 
 // Long documents with many problems are read quickly, and say the first of them.

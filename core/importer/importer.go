@@ -15,7 +15,7 @@ package importer
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 
 	"distopt/core/scenario"
 )
@@ -140,11 +140,26 @@ func Read(text string) *Reading {
 	r := &reader{src: newSource(text)}
 	r.out.Scenario = scenario.Default(scenario.NeMoAdam)
 	r.read()
-	slices.SortStableFunc(r.out.Diagnostics, func(a, b Diagnostic) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Severity, b.Severity))
-	})
-	slices.SortStableFunc(r.out.Keys, func(a, b Key) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
-	})
+	sort.Stable(diagnosticsByPlace(r.out.Diagnostics))
+	sort.Stable(keysByPlace(r.out.Keys))
 	return &r.out
+}
+
+// Lists in the order of the text. Package sort has one copy of its code for all of them.
+type (
+	diagnosticsByPlace []Diagnostic
+	keysByPlace        []Key
+)
+
+func (l diagnosticsByPlace) Len() int      { return len(l) }
+func (l diagnosticsByPlace) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l diagnosticsByPlace) Less(i, j int) bool {
+	a, b := &l[i], &l[j]
+	return cmp.Or(a.Line-b.Line, a.Col-b.Col, int(a.Severity)-int(b.Severity)) < 0
+}
+
+func (l keysByPlace) Len() int      { return len(l) }
+func (l keysByPlace) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l keysByPlace) Less(i, j int) bool {
+	return cmp.Or(l[i].Line-l[j].Line, l[i].Col-l[j].Col) < 0
 }

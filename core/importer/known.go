@@ -32,46 +32,50 @@ type knownPaths struct {
 	full   map[string]string   // the first path with a name
 }
 
+// add lists a path under its name and its sections.
+//
+//go:noinline
+func (k *knownPaths) add(path string) {
+	i := strings.LastIndexByte(path, '.') + 1
+	section, name := path[:i], path[i:]
+	k.names[section] = append(k.names[section], name)
+	if k.full[name] == "" {
+		k.full[name] = path
+		k.leaves = append(k.leaves, name)
+	}
+	for i, c := range path {
+		if c == '.' {
+			k.sections[path[:i]] = true
+		}
+	}
+}
+
 func indexKnown() *knownPaths {
 	k := &knownPaths{
 		why: make(map[string]string), assumed: make(map[string]*assumption),
 		own: make(map[string]bool), sections: make(map[string]bool),
 		names: make(map[string][]string), fields: make(map[string][]string), full: make(map[string]string),
 	}
-	add := func(path string) {
-		i := strings.LastIndexByte(path, '.') + 1
-		section, name := path[:i], path[i:]
-		k.names[section] = append(k.names[section], name)
-		if k.full[name] == "" {
-			k.full[name] = path
-			k.leaves = append(k.leaves, name)
-		}
-		for i, c := range path {
-			if c == '.' {
-				k.sections[path[:i]] = true
-			}
-		}
-	}
 	for i := range scenario.Fields {
-		add(scenario.Fields[i].Path)
+		k.add(scenario.Fields[i].Path)
 	}
 	for section, names := range k.names {
 		k.fields[section] = slices.Clone(names)
 	}
 	for i := range assumptions {
 		k.assumed[assumptions[i].path] = &assumptions[i]
-		add(assumptions[i].path)
+		k.add(assumptions[i].path)
 	}
 	for _, group := range noEffect {
 		for _, path := range strings.Fields(group.keys) {
 			path = strings.TrimSuffix(path, ".")
 			k.why[path] = group.why
-			add(path)
+			k.add(path)
 		}
 	}
 	for _, path := range strings.Fields(ownKeys) {
 		k.own[path] = true
-		add(path)
+		k.add(path)
 	}
 	return k
 }

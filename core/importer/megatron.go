@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"distopt/core/scenario"
-	"distopt/core/units"
 )
 
 // translation turns the flags of Megatron-LM into a document with this program's keys, and knows
@@ -17,21 +16,20 @@ type translation struct {
 	given map[string]*option // by name, the last one counts
 	vars  map[string]string
 	doc   draft
-	first word // where remarks on nothing in particular go
+	first *word // where remarks on nothing in particular go
 }
 
 // translate reads the flags of a text whose kind is known.
 func (r *reader) translate(line commandLine) {
 	t := translation{out: &r.out, line: line, given: map[string]*option{}, vars: map[string]string{}}
-	t.doc.from = map[string]*option{}
-	t.first = word{line: 1, col: 1, end: 2}
+	t.first = &word{line: 1, col: 1, end: 2}
 	for i := range line.env {
 		t.vars[line.env[i].name] = line.env[i].value()
 	}
 	for i := range line.flags {
 		f := &line.flags[i]
 		if i == 0 {
-			t.first = f.at
+			t.first = &f.at
 		}
 		t.expand(f)
 		if !f.off {
@@ -75,49 +73,71 @@ func (t *translation) number(name string, without int) int {
 	return without
 }
 
-func (t *translation) report(s Severity, at word, path, message string) {
+//go:noinline
+func (t *translation) report(s Severity, at *word, path, message string) {
 	t.out.Diagnostics = append(t.out.Diagnostics, Diagnostic{Line: at.line, Col: at.col, EndCol: at.end, Severity: s, Path: path, Message: message})
 }
 
-func (t *translation) key(f *option, k Key) {
-	k.Path, k.Line, k.Col, k.EndCol = scenario.Visible(f.at.text), f.at.line, f.at.col, f.at.end
-	k.Count = max(1, len(f.values))
-	t.out.Keys = append(t.out.Keys, k)
+// key lists a flag, and returns its entry.
+//
+//go:noinline
+func (t *translation) key(f *option, s Status, why string) *Key {
+	t.out.Keys = append(t.out.Keys, Key{
+		Path: scenario.Visible(f.at.text), Line: f.at.line, Col: f.at.col, EndCol: f.at.end,
+		Status: s, Why: why, Count: max(1, len(f.values)),
+	})
+	return &t.out.Keys[len(t.out.Keys)-1]
 }
 
+func (t *translation) idle(f *option, why string) { t.key(f, NoEffect, why) }
+
 // used lists a flag that gives the field at path its value.
+//
+//go:noinline
 func (t *translation) used(f *option, path, value string) {
 	t.doc.set(path, value, f, f.comment)
-	t.key(f, Key{Status: Used, Value: scenario.Visible(value), Why: path})
+	t.key(f, Used, path).Value = scenario.Visible(value)
 }
 
 // variables lists the environment.
 func (t *translation) variables() {
 	for i := range t.line.env {
 		f := &t.line.env[i]
-		switch path := variables[f.name]; {
+		path := variable(f.name)
+		switch {
 		case path == "":
-			t.key(f, Key{Status: NoEffect, Why: "a variable that does not decide about a step"})
-		case t.given[flagOf[path]] != nil:
-			t.key(f, Key{Status: NoEffect, Why: "the flag counts"})
+			t.idle(f, "a variable that does not decide about a step")
+		case path == nodesPath && t.has("nnodes"), path == devicesPath && t.has("nproc-per-node"):
+			t.idle(f, "the flag counts")
 		default:
 			if n, err := strconv.Atoi(f.value()); err == nil && n > 0 {
 				t.used(f, path, strconv.Itoa(n))
 			} else {
-				t.key(f, Key{Status: NoEffect, Why: "no number"})
+				t.idle(f, "no number")
 			}
 		}
 	}
 }
 
-// variables are those that say something of the job.
-var variables = map[string]string{
-	"CUDA_DEVICE_MAX_CONNECTIONS": "framework.mcore.cuda_device_max_connections",
-	"NNODES":                      "trainer.num_nodes", "NUM_NODES": "trainer.num_nodes", "SLURM_NNODES": "trainer.num_nodes",
-	"GPUS_PER_NODE": "trainer.devices", "NPROC_PER_NODE": "trainer.devices",
-}
+const (
+	nodesPath   = "trainer.num_nodes"
+	devicesPath = "trainer.devices"
+	namePath    = "model.optim.name"
+	connections = "framework.mcore.cuda_device_max_connections"
+)
 
-var flagOf = map[string]string{"trainer.num_nodes": "nnodes", "trainer.devices": "nproc-per-node"}
+// variable returns the field that an environment variable says something of, or nothing.
+func variable(name string) string {
+	switch name {
+	case "CUDA_DEVICE_MAX_CONNECTIONS":
+		return connections
+	case "NNODES", "NUM_NODES", "SLURM_NNODES":
+		return nodesPath
+	case "GPUS_PER_NODE", "NPROC_PER_NODE":
+		return devicesPath
+	}
+	return ""
+}
 
 // flags goes through the flags in their order.
 func (t *translation) flags() {
@@ -127,13 +147,13 @@ func (t *translation) flags() {
 		r := megatron.rule(f.name)
 		switch {
 		case f.off:
-			t.key(f, Key{Status: NoEffect, Why: "false: not given"})
+			t.idle(f, "false: not given")
 			continue
 		case t.given[f.name] != f:
-			t.key(f, Key{Status: NoEffect, Why: "given again below, where it counts"})
+			t.idle(f, "given again below, where it counts")
 			continue
 		case r.kind == unknownFlag:
-			k := Key{Status: Unknown}
+			k := t.key(f, Unknown, "")
 			if unknown++; unknown < maxReports {
 				k.Near, _ = scenario.Nearest(f.name, megatron.names)
 				message := scenario.Quote(f.at.text) + " is not a flag that is known here, and is ignored."
@@ -141,9 +161,8 @@ func (t *translation) flags() {
 					k.Near = "--" + k.Near
 					message += " Did you mean " + k.Near + "?"
 				}
-				t.report(Warning, f.at, scenario.Visible(f.at.text), message)
+				t.report(Warning, &f.at, k.Path, message)
 			}
-			t.key(f, k)
 			continue
 		case r.takes && (r.kind == valueFlag || r.kind == ownFlag) && len(f.values) != 1, !r.takes && len(f.values) > 0:
 			want := "one value"
@@ -161,13 +180,11 @@ func (t *translation) flags() {
 }
 
 // wrong lists a flag whose value cannot be used.
+//
+//go:noinline
 func (t *translation) wrong(f *option, path, message string) {
-	at := f.at
-	if len(f.values) > 0 {
-		at = f.values[0]
-	}
-	t.report(Error, at, path, message)
-	t.key(f, Key{Status: Unsupported, Why: "its value could not be used"})
+	t.report(Error, f.place(), path, message)
+	t.key(f, Unsupported, "its value could not be used")
 	delete(t.given, f.name)
 }
 
@@ -187,18 +204,18 @@ func (t *translation) apply(f *option, r flagRule) {
 	case ownFlag:
 		t.own(f)
 	case idleFlag:
-		t.key(f, Key{Status: NoEffect, Why: r.reason})
+		t.idle(f, r.reason)
 	default:
 		if r.value != "" && f.value() == r.value {
-			t.key(f, Key{Status: NoEffect, Why: "simulated with this value"})
+			t.idle(f, "simulated with this value")
 			return
 		}
 		s := Warning
 		if r.kind == refusedFlag {
 			s = Error
 		}
-		t.report(s, f.at, f.text(), f.text()+" is not simulated: "+r.reason+".")
-		t.key(f, Key{Status: Unsupported, Why: r.reason})
+		t.report(s, &f.at, f.text(), f.text()+" is not simulated: "+r.reason+".")
+		t.key(f, Unsupported, r.reason)
 	}
 }
 
@@ -208,20 +225,17 @@ func (t *translation) vocabulary() {
 	if t.doc.has(path) || t.doc.has("model.override_vocab_size") {
 		return
 	}
-	for _, name := range []string{"tokenizer-model", "tokenizer-type"} {
+	at := t.first
+	for _, name := range [...]string{"tokenizer-model", "tokenizer-type"} {
 		if f := t.given[name]; f != nil {
+			at = f.place()
 			if size := vocabulary(f.value()); size > 0 {
 				t.used(f, path, strconv.Itoa(size))
 				return
 			}
 		}
 	}
-	at := t.first
-	if f := t.given["tokenizer-type"]; f != nil {
-		at = f.values[0]
-	}
 	field, _ := scenario.ByPath(path)
-	size, _ := strconv.Atoi(field.Default)
-	t.report(Warning, at, path, "The vocabulary is the tokenizer's, which is not known here; "+units.Count(int64(size))+" tokens are assumed.")
-	t.doc.set(path, field.Default, nil, "assumed")
+	t.report(Warning, at, path, "The vocabulary is the tokenizer's, which is not known here; "+field.Default+" tokens are assumed.")
+	t.doc.set(path, field.Default, nil, assumed)
 }

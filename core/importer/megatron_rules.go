@@ -8,7 +8,7 @@ const (
 	megatronValues = `
 		num-layers num_layers hidden-size hidden_size num-attention-heads num_attention_heads kv-channels kv_channels
 		ffn-hidden-size ffn_hidden_size seq-length encoder_seq_length vocab-size tokenizer.vocab_size padded-vocab-size override_vocab_size
-		make-vocab-size-divisible-by make_vocab_size_divisible_by hidden-dropout hidden_dropout
+		normalization normalization make-vocab-size-divisible-by make_vocab_size_divisible_by hidden-dropout hidden_dropout
 		num-experts num_moe_experts moe-router-topk moe_router_topk moe-ffn-hidden-size moe_ffn_hidden_size
 		moe-shared-expert-intermediate-size moe_shared_expert_intermediate_size moe-token-dispatcher-type moe_token_dispatcher_type
 		micro-batch-size micro_batch_size global-batch-size global_batch_size
@@ -24,8 +24,13 @@ const (
 		microbatch-group-size-per-virtual-pipeline-stage mcore.microbatch_group_size_per_vp_stage
 		ddp-param-name-patterns-for-fp32-local-accumulation mcore.ddp_param_name_patterns_for_fp32_local_accumulation`
 
-	// Switches that set a field to true, or with an exclamation mark to false.
+	// Switches that set a field to true, with an exclamation mark to false, or to another value.
 	megatronSwitches = `
+		use-rotary-position-embeddings position_embedding_type=rope no-rope-fusion !apply_rope_fusion
+		swiglu activation=swiglu squared-relu activation=squared-relu quick-geglu activation=geglu apply-layernorm-1p normalization=layernorm1p
+		recompute-activations activations_checkpoint_granularity=selective bf16 trainer.precision=bf16 fp16 trainer.precision=16
+		no-gradient-accumulation-fusion !gradient_accumulation_fusion no-overlap-p2p-communication !overlap_p2p_comm
+		no-align-param-gather !optim.align_param_gather no-check-for-nan-in-loss-and-grad !optim.check_for_nan_in_grad
 		disable-bias-linear !bias untie-embeddings-and-output-weights !share_embeddings_and_output_weights
 		sequence-parallel sequence_parallel tp-comm-overlap ub_tp_comm_overlap moe-grouped-gemm moe_grouped_gemm
 		fp8-param-gather fp8_params no-fp8-wgrad !fp8_wgrad
@@ -40,12 +45,9 @@ const (
 
 	// Flags that the translator treats by itself: with a value, and switches.
 	megatronOwnValues = `
-		num-query-groups max-position-embeddings position-embedding-type normalization tokenizer-type tokenizer-model
+		num-query-groups max-position-embeddings position-embedding-type tokenizer-type tokenizer-model
 		num-layers-per-virtual-pipeline-stage main-grads-dtype fp8-format loss-scale`
-	megatronOwnSwitches = `
-		group-query-attention use-rotary-position-embeddings no-position-embedding no-rope-fusion swiglu squared-relu quick-geglu
-		apply-layernorm-1p recompute-activations bf16 fp16 accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16
-		no-gradient-accumulation-fusion no-overlap-p2p-communication no-align-param-gather no-check-for-nan-in-loss-and-grad`
+	megatronOwnSwitches = `group-query-attention no-position-embedding accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16`
 )
 
 // megatronNoEffect lists flags that change neither layout nor time of a step. A star stands for
@@ -148,43 +150,46 @@ type flagTable struct {
 
 var megatron = indexMegatron()
 
+// add lists a flag. The first of two counts: those that hold a value come first.
+//
+//go:noinline
+func (t *flagTable) add(name string, r *flagRule) {
+	if prefix, ok := strings.CutSuffix(name, "*"); ok {
+		t.prefixes = append(t.prefixes, prefix)
+	} else {
+		t.names = append(t.names, name)
+	}
+	t.rules[name] = *r
+}
+
 func indexMegatron() flagTable {
 	t := flagTable{rules: make(map[string]flagRule, 512)}
-	add := func(name string, r flagRule) {
-		if prefix, ok := strings.CutSuffix(name, "*"); ok {
-			t.prefixes = append(t.prefixes, prefix)
-			name = prefix + "*"
-		} else {
-			t.names = append(t.names, name)
-		}
-		if _, twice := t.rules[name]; !twice {
-			t.rules[name] = r
-		}
-	}
 	pairs := strings.Fields(megatronValues)
 	for i := 0; i < len(pairs); i += 2 {
-		add(pairs[i], flagRule{kind: valueFlag, takes: true, path: fieldPath(pairs[i+1])})
+		t.add(pairs[i], &flagRule{kind: valueFlag, takes: true, path: fieldPath(pairs[i+1])})
 	}
 	pairs = strings.Fields(megatronSwitches)
 	for i := 0; i < len(pairs); i += 2 {
 		path, off := strings.CutPrefix(pairs[i+1], "!")
-		r := flagRule{kind: switchFlag, path: fieldPath(path), value: "true"}
-		if off {
-			r.value = "false"
+		path, value, given := strings.Cut(path, "=")
+		switch {
+		case off:
+			value = "false"
+		case !given:
+			value = "true"
 		}
-		add(pairs[i], r)
+		t.add(pairs[i], &flagRule{kind: switchFlag, path: fieldPath(path), value: value})
 	}
-	for _, name := range strings.Fields(megatronOwnValues) {
-		add(name, flagRule{kind: ownFlag, takes: true})
+	for i, names := range [...]string{megatronOwnSwitches, megatronOwnValues} {
+		for _, name := range strings.Fields(names) {
+			t.add(name, &flagRule{kind: ownFlag, takes: i > 0})
+		}
 	}
-	for _, name := range strings.Fields(megatronOwnSwitches) {
-		add(name, flagRule{kind: ownFlag})
-	}
-	for kind, groups := range [][]struct{ why, names string }{megatronNoEffect, megatronUnsupported, megatronRefused} {
+	for kind, groups := range [...][]struct{ why, names string }{megatronNoEffect, megatronUnsupported, megatronRefused} {
 		for _, g := range groups {
 			for _, name := range strings.Fields(g.names) {
 				name, same, _ := strings.Cut(name, "=")
-				add(name, flagRule{kind: idleFlag + flagKind(kind), takes: true, value: same, reason: g.why})
+				t.add(name, &flagRule{kind: idleFlag + flagKind(kind), takes: true, value: same, reason: g.why})
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func (r *reader) foreign(y *yaml.Node) {
 		}
 		for _, c := range r.root.children {
 			if c != args && c.key.Value != envVars {
-				r.key(c, c.key.Value, Key{Status: NoEffect, Why: "about the test, not about a step"})
+				r.key(c, c.key.Value, NoEffect, "about the test, not about a step")
 			}
 		}
 		r.translate(yamlFlags(r.src, args, r.root.child(envVars)))
@@ -191,11 +191,11 @@ func (r *reader) visit(n *node, path string) {
 			return
 		}
 		if n.isNull() {
-			r.key(n, path, Key{Status: NoEffect, Why: "an empty section"})
+			r.key(n, path, NoEffect, "an empty section")
 			return
 		}
 		r.report(Error, n, path, fmt.Sprintf("%s is a section: its keys stand below it, indented.", path))
-		r.key(n, path, Key{Status: Unsupported, Why: "a section is wanted here"})
+		r.key(n, path, Unsupported, "a section is wanted here")
 		return
 	}
 	if why := known.why[path]; why != "" {
@@ -203,7 +203,7 @@ func (r *reader) visit(n *node, path string) {
 			r.ownSection(n, path, why)
 			return
 		}
-		r.key(n, path, Key{Status: NoEffect, Why: why})
+		r.key(n, path, NoEffect, why)
 		return
 	}
 	r.unknown(n, path)
@@ -238,8 +238,7 @@ func (r *reader) ownSection(n *node, path, why string) {
 		rest += c.leaves()
 	}
 	if rest > 0 {
-		k := Key{Status: NoEffect, Why: why, Count: rest}
-		r.key(n, path, k)
+		r.key(n, path, NoEffect, why).Count = rest
 	}
 }
 

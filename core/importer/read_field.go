@@ -14,7 +14,7 @@ func (r *reader) field(n *node, f *scenario.Field) {
 	r.at[f.Path] = n
 	v, err := r.eval.eval(n)
 	if !f.Applies(&r.out.Scenario) && (err != nil || v.kind == aSection || f.Set(&r.out.Scenario, v.text) != nil) {
-		r.key(n, f.Path, Key{Status: NoEffect, Why: f.WithoutEffect(&r.out.Scenario)})
+		r.key(n, f.Path, NoEffect, f.WithoutEffect(&r.out.Scenario))
 		return
 	}
 	if err != nil {
@@ -41,22 +41,19 @@ func (r *reader) field(n *node, f *scenario.Field) {
 		r.reject(n, f)
 		return
 	}
-	k := Key{Status: Used, Value: f.Get(&r.out.Scenario)}
-	if v.source != "" {
-		k.Why = v.source
-	}
+	k := r.key(n, f.Path, Used, v.source)
+	k.Value = f.Get(&r.out.Scenario)
 	if f.Path == "model.optim.name" && r.out.Scenario.Family() != scenario.FamilyNeMo {
 		k.Why = r.out.Scenario.Family().String()
 	}
 	if !f.Applies(&r.out.Scenario) {
-		k = Key{Status: NoEffect, Why: f.WithoutEffect(&r.out.Scenario)}
+		k.Status, k.Value, k.Why = NoEffect, "", f.WithoutEffect(&r.out.Scenario)
 	}
-	r.key(n, f.Path, k)
 }
 
 func (r *reader) reject(n *node, f *scenario.Field) {
 	r.invalid = append(r.invalid, f.Path)
-	r.key(n, f.Path, Key{Status: Unsupported, Why: "its value could not be used"})
+	r.key(n, f.Path, Unsupported, "its value could not be used")
 }
 
 // otherOptimizer says of an optimizer that is not simulated that it is not.
@@ -75,9 +72,9 @@ func (r *reader) assumption(n *node, a *assumption) {
 	switch {
 	case err != nil && a.severity == Error:
 		r.report(Error, n, a.path, err.Error())
-		r.key(n, a.path, Key{Status: Unsupported, Why: "its value could not be read"})
+		r.key(n, a.path, Unsupported, "its value could not be read")
 	case same:
-		r.key(n, a.path, Key{Status: NoEffect, Why: "simulated with this value"})
+		r.key(n, a.path, NoEffect, "simulated with this value")
 	default:
 		got := scenario.Quote(v.text)
 		if v.kind == aSection {
@@ -88,7 +85,7 @@ func (r *reader) assumption(n *node, a *assumption) {
 		d := r.diagnostic(a.severity, n, a.path, message)
 		d.Fix, d.Edits = "set "+a.path+" to "+a.value, edits
 		r.out.Diagnostics = append(r.out.Diagnostics, d)
-		r.key(n, a.path, Key{Status: Unsupported, Why: a.why})
+		r.key(n, a.path, Unsupported, a.why)
 	}
 }
 
@@ -116,7 +113,7 @@ type unknownKey struct {
 // unknown lists a key that nothing is known of.
 func (r *reader) unknown(n *node, path string) {
 	r.unknowns = append(r.unknowns, unknownKey{n, path, len(r.out.Keys)})
-	r.key(n, path, Key{Status: Unknown})
+	r.key(n, path, Unknown, "")
 }
 
 // reportUnknown remarks on the unknown keys, once it is known which of them others refer to.
@@ -144,11 +141,13 @@ func (r *reader) reportUnknown(shared map[*yaml.Node]bool) {
 	}
 }
 
-// key lists a key.
-func (r *reader) key(n *node, path string, k Key) {
-	k.Path, k.Line, k.Col, k.EndCol = scenario.Visible(path), n.key.Line, n.key.Column, r.src.end(n.key)
-	if k.Count == 0 {
-		k.Count = n.leaves()
-	}
-	r.out.Keys = append(r.out.Keys, k)
+// key lists a key, and returns its entry.
+//
+//go:noinline
+func (r *reader) key(n *node, path string, s Status, why string) *Key {
+	r.out.Keys = append(r.out.Keys, Key{
+		Path: scenario.Visible(path), Line: n.key.Line, Col: n.key.Column, EndCol: r.src.end(n.key),
+		Status: s, Why: why, Count: n.leaves(),
+	})
+	return &r.out.Keys[len(r.out.Keys)-1]
 }

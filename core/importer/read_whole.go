@@ -58,7 +58,7 @@ func (r *reader) nearest(path string) Diagnostic {
 // own treats the keys that are no fields but say something.
 func (r *reader) own(n *node, path string) {
 	r.at[path] = n
-	k := Key{Status: NoEffect}
+	k := r.key(n, path, NoEffect, "")
 	v, err := r.eval.eval(n)
 	switch path {
 	case "name", "run.name":
@@ -71,7 +71,6 @@ func (r *reader) own(n *node, path string) {
 	default:
 		k.Why = "the size of the vocabulary is what counts"
 	}
-	r.key(n, path, k)
 }
 
 // text returns the value of a key that own has seen.

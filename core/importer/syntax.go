@@ -1,7 +1,9 @@
 package importer
 
 import (
+	"errors"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -13,7 +15,7 @@ import (
 // parse returns the document's root, nil for an empty one. Where the text is no YAML, ok is
 // false and d says where and why.
 func parse(src *source) (root *yaml.Node, d Diagnostic, ok bool) {
-	dec := yaml.NewDecoder(strings.NewReader(src.text))
+	dec := yaml.NewDecoder(shallow(strings.NewReader(src.text)))
 	var doc, more yaml.Node
 	switch err := dec.Decode(&doc); {
 	case err == io.EOF:
@@ -34,6 +36,33 @@ func parse(src *source) (root *yaml.Node, d Diagnostic, ok bool) {
 		return nil, d, true
 	}
 	return doc.Content[0], d, true
+}
+
+// maxFrames is how many calls the parser may stand in, some three for each level of nesting. It
+// reads ahead by no more than 2,000 levels.
+const maxFrames = 2000
+
+var errDeep = errors.New("exceeded max depth")
+
+// shallowReader is a text that ends with errDeep where the parser, which calls itself for each
+// level, has gone too deep: WebAssembly's stack ends with the program, and no recover helps.
+type shallowReader struct {
+	text   io.Reader
+	frames int // of the parser's caller
+}
+
+// shallow gives the parser text as long as it stays within maxFrames of the caller.
+func shallow(text io.Reader) io.Reader {
+	var pcs [512]uintptr
+	return &shallowReader{text, runtime.Callers(0, pcs[:])}
+}
+
+func (r *shallowReader) Read(p []byte) (int, error) {
+	var pc [1]uintptr
+	if runtime.Callers(r.frames+maxFrames, pc[:]) > 0 {
+		return 0, errDeep
+	}
+	return r.text.Read(p[:min(len(p), 512)])
 }
 
 // lineFeed gives the parser one line at a time and so knows how far it has read when it fails.
@@ -68,7 +97,7 @@ func (f *lineFeed) Read(p []byte) (int, error) {
 func syntaxError(src *source, err error) Diagnostic {
 	message, named := splitError(err)
 	feed := &lineFeed{src: src}
-	dec := yaml.NewDecoder(feed)
+	dec := yaml.NewDecoder(shallow(feed))
 	for again := error(nil); again == nil; {
 		var doc yaml.Node
 		again = dec.Decode(&doc)
@@ -99,7 +128,11 @@ func decodeLines(src *source, n int) error {
 		end = src.lines[n]
 	}
 	var doc yaml.Node
-	return yaml.Unmarshal([]byte(src.text[:end]), &doc)
+	err := yaml.NewDecoder(shallow(strings.NewReader(src.text[:end]))).Decode(&doc)
+	if err == io.EOF { // no document
+		return nil
+	}
+	return err
 }
 
 // splitError returns the parser's words without prefix and line, and the line as it counts it.
@@ -107,7 +140,7 @@ func splitError(err error) (message string, line int) {
 	if err == nil {
 		return "", 0
 	}
-	message = strings.TrimPrefix(err.Error(), "yaml: ")
+	message = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "input error: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
 		if n, text, ok := strings.Cut(rest, ": "); ok {
 			if line, err := strconv.Atoi(n); err == nil {

@@ -1,10 +1,6 @@
 package scenario
 
-import (
-	"cmp"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Edit is one machine-applicable change of a document: the field at Path gets Value, which is
 // Null for "not given".
@@ -67,9 +63,19 @@ func (e Errors) Err() error {
 	return e
 }
 
-func (e Errors) sort() {
-	slices.SortStableFunc(e, func(a, b *FieldError) int { return cmp.Compare(a.Path, b.Path) })
-}
+// Lists in the order of their paths. Package sort has one copy of its code for both.
+type (
+	errorsByPath []*FieldError
+	notesByPath  []Note
+)
+
+func (e errorsByPath) Len() int           { return len(e) }
+func (e errorsByPath) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e errorsByPath) Less(i, j int) bool { return e[i].Path < e[j].Path }
+
+func (n notesByPath) Len() int           { return len(n) }
+func (n notesByPath) Swap(i, j int)      { n[i], n[j] = n[j], n[i] }
+func (n notesByPath) Less(i, j int) bool { return n[i].Path < n[j].Path }
 
 // setTo describes edits in words: "set a to 1", "set a to 1 and b to 2".
 func setTo(edits ...Edit) string {

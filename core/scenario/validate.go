@@ -1,8 +1,7 @@
 package scenario
 
 import (
-	"cmp"
-	"slices"
+	"sort"
 	"strconv"
 )
 
@@ -37,8 +36,8 @@ func (s *Scenario) check(invalid []string, remarks bool) (Errors, []Note) {
 	c.experts()
 	c.versions()
 	c.limits()
-	c.errs.sort()
-	slices.SortStableFunc(c.notes, func(a, b Note) int { return cmp.Compare(a.Path, b.Path) })
+	sort.Stable(errorsByPath(c.errs))
+	sort.Stable(notesByPath(c.notes))
 	return c.errs, c.notes
 }
 
