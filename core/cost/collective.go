@@ -13,6 +13,7 @@ var operations = [...]hw.Collective{
 	step.OpReduceScatter: hw.ReduceScatter,
 	step.OpAllGather:     hw.AllGather,
 	step.OpAllReduce:     hw.AllReduce,
+	step.OpAllToAll:      hw.AllToAll,
 }
 
 // collective prices a coalesced group as one collective on the sum of its buffers: NCCL runs the

@@ -36,9 +36,12 @@ func NewMachine(g *hw.GPU, n *hw.Network, c model.Config, e model.Execution, gri
 	}{
 		{step.Distributed, parallel.Distributed}, {step.Redundant, parallel.Redundant}, {step.World, parallel.World},
 		{step.Tensor, parallel.Tensor}, {step.EmbeddingGroup, parallel.Embedding},
+		{step.Process, parallel.Process}, {step.ExpertDistributed, parallel.ExpertDistributed}, {step.ExpertRedundant, parallel.Redundant},
 	} {
 		m.Groups[g.group] = grid.Placement(grid.Group(g.kind, 0))
 	}
+	m.Groups[step.Stages] = spread(grid, grid.Placement(grid.Group(parallel.Pipeline, 0)), grid.TP)
+	m.Groups[step.Instance] = spread(grid, m.Groups[step.Stages], m.Groups[step.Distributed].Ranks)
 	m.Experts = [...]parallel.Placement{
 		model.OverExpert:       grid.Placement(grid.Group(parallel.Expert, 0)),
 		model.OverExpertTensor: grid.Placement(grid.Group(parallel.ExpertTensor, 0)),
@@ -57,6 +60,16 @@ func NewMachine(g *hw.GPU, n *hw.Network, c model.Config, e model.Execution, gri
 		m.Groups[step.Pipeline] = pair
 	}
 	return m
+}
+
+// spread returns how n times the ranks of p lie on nodes: those of a node are filled first.
+func spread(grid parallel.Grid, p parallel.Placement, n int) parallel.Placement {
+	out := parallel.Placement{Ranks: p.Ranks * max(n, 1)}
+	out.PerNode = min(grid.PerNode, p.PerNode*max(n, 1))
+	if out.PerNode > 0 {
+		out.Nodes = max(p.Nodes, (out.Ranks+out.PerNode-1)/out.PerNode)
+	}
+	return out
 }
 
 // Host is what the CPU needs to issue work, one thread in order.

@@ -220,6 +220,7 @@ func (p *pricer) work(w *step.Work, list []timed, slow float64) Priced {
 
 var operationNames = [...]string{
 	step.OpReduceScatter: "reduce-scatter", step.OpAllGather: "all-gather", step.OpAllReduce: "all-reduce", step.OpSend: "send",
+	step.OpAllToAll: "all-to-all",
 }
 
 // length is the time of a kernel at the settled clock.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"distopt/core/bucket"
 	"distopt/core/mcore"
 	"distopt/core/optim"
 	"distopt/core/step"
@@ -37,9 +36,9 @@ func TestMegatronUnderStep(t *testing.T) {
 		input := step.StageInput{Model: stage, New: func(rt optim.Runtime, obs optim.Observer) (optim.Sharded, error) {
 			c.Runtime, c.Observer = rt, obs
 			s, err := mcore.NewSharded(l, c)
-			return &notTouched{s, w}, err
+			return s, err
 		}}
-		cfg := step.Config{Microbatches: in.Case.Microbatches, Activation: units.Elems(64), BatchP2P: true}
+		cfg := step.Config{Microbatches: in.Case.Microbatches, Activation: units.Elems(64), BatchP2P: true, Megatron: true}
 		world := in.Case.DP * l.Options.Pipeline
 		require.NoError(t, step.RunStage(input, cfg, step.Replay{Rank: 0, World: world, Steps: max(in.Case.Steps, 2), Observer: w}))
 
@@ -62,13 +61,11 @@ func TestMegatronUnderStep(t *testing.T) {
 
 // stepWatch writes down passes and the optimizer's events, not their places.
 type stepWatch struct {
-	l     *mcore.Layout
-	got   []string
-	begin bool
+	l   *mcore.Layout
+	got []string
 }
 
-func (w *stepWatch) Event(at step.At, e *optim.Event) {
-	w.begin = at.Phase == step.Begin
+func (w *stepWatch) Event(_ step.At, e *optim.Event) {
 	d := megatronEvent(w.l, e)
 	switch e.Op {
 	case "forward_step":
@@ -84,15 +81,4 @@ func (w *stepWatch) Event(at step.At, e *optim.Event) {
 		return
 	}
 	w.got = append(w.got, show(d))
-}
-
-// notTouched hides that parameters could be gathered before the first forward pass, where the step
-// touches embeddings for NeMo's sake.
-type notTouched struct {
-	*mcore.Sharded
-	watch *stepWatch
-}
-
-func (s *notTouched) PendingForward(p bucket.ParamID) bool {
-	return !s.watch.begin && s.Sharded.PendingForward(p)
 }

@@ -19,6 +19,16 @@ type Config struct {
 	OverlapP2P  bool // overlap_p2p_comm: single sends and receives, waited for late; not with BatchP2P
 	CommStreams int  // communication streams of the optimizer; 0 means 1
 
+	// Megatron: the schedules of Megatron-LM at d98e8a64dd in place of those that NeMo pins. Modules
+	// wait for their parameters themselves, so no embedding is read before the first forward pass.
+	Megatron bool
+	// Unaligned: there is no grad_sync_func. Gradients are synchronized as they become ready in a
+	// chunk's last backward pass, on every stage.
+	Unaligned bool
+	// Group is microbatch_group_size_per_vp_stage: microbatches that pass a chunk before the next
+	// chunk's turn; 0 means as many as stages.
+	Group int
+
 	// RecomputeLayers are the first layers of each chunk whose backward passes differ from those of
 	// the others, since only they compute their forward pass again; 0: layers are alike.
 	RecomputeLayers int
@@ -56,6 +66,14 @@ func (c *Config) firstMicrobatches(stages int) int {
 	return c.Microbatches
 }
 
+// group returns Group with its default.
+func (c *Config) group(stages int) int {
+	if c.Group > 0 {
+		return c.Group
+	}
+	return stages
+}
+
 // maxCommStreams bounds Config.CommStreams.
 const maxCommStreams = 4
 
@@ -73,9 +91,14 @@ func (c *Config) check(stages, v int) error {
 		return fmt.Errorf("virtual_pipeline_model_parallel_size: got %d, want at most %d", v, maxChunks)
 	case v > 1 && stages == 1:
 		return fmt.Errorf("virtual_pipeline_model_parallel_size: got %d with one pipeline stage, want null; use more stages or no virtual ones", v)
-	case v > 1 && c.Microbatches%stages != 0:
+	case v > 1 && c.Group != 0 && c.Group < stages:
+		return fmt.Errorf("microbatch_group_size_per_vp_stage: got %d, want at least pipeline_model_parallel_size (%d); set it to %d", c.Group, stages, stages)
+	case v > 1 && !c.Megatron && c.Microbatches%stages != 0:
 		return fmt.Errorf("microbatches: got %d, want a multiple of pipeline_model_parallel_size (%d) with virtual stages; set it to %d",
 			c.Microbatches, stages, (c.Microbatches/stages+1)*stages)
+	case v > 1 && c.Microbatches%c.group(stages) != 0 && c.Microbatches%c.group(stages) < stages:
+		return fmt.Errorf("microbatches: got %d, want a multiple of microbatch_group_size_per_vp_stage (%d), or at least %d more; raise the global batch size",
+			c.Microbatches, c.group(stages), stages)
 	case v == 1 && stages > 1 && c.OverlapP2P:
 		return fmt.Errorf("overlap_p2p_comm: got true without virtual stages, want false; set it to false or use virtual stages")
 	case c.CommStreams > maxCommStreams:

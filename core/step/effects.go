@@ -19,6 +19,12 @@ var groups = [...]Group{
 	optim.World:       World,
 	optim.Tensor:      Tensor,
 	optim.Embedding:   EmbeddingGroup,
+
+	optim.Process:           Process,
+	optim.Instance:          Instance,
+	optim.Pipeline:          Stages,
+	optim.ExpertDistributed: ExpertDistributed,
+	optim.ExpertRedundant:   ExpertRedundant,
 }
 
 // Wait is optim.Runtime's.
@@ -133,6 +139,9 @@ func (r *recorder) collective(kind Kind, op Collective, c *optim.Collective) {
 	w := Work{Kind: kind, Op: op, Bytes: c.Bytes, Count: len(c.Members), Group: groups[c.Group], DType: c.Members[0].DType}
 	if c.Divide {
 		w.Memory = 2 * c.Bytes
+	}
+	if c.FP32Sum { // each rank adds up what the others send
+		w.Op, w.Memory = OpAllToAll, c.Bytes
 	}
 	ids := r.ids[:0]
 	for _, m := range c.Members {

@@ -9,11 +9,11 @@ package step
 func (r *runner) interleaved() {
 	chunks := len(r.chunks)
 	total := r.micros * chunks
-	allWarmup := r.micros == r.stages
-	warmup := total
-	if !allWarmup {
-		warmup = min(2*(r.stages-r.stage-1)+(chunks-1)*r.stages, total)
+	warmup := min(2*(r.stages-r.stage-1)+(chunks-1)*r.cfg.group(r.stages), total)
+	if !r.cfg.Megatron && r.micros == r.stages {
+		warmup = total
 	}
+	allWarmup := warmup == total
 	steady := total - warmup
 	clear(r.synced)
 
@@ -46,11 +46,11 @@ func (r *runner) interleaved() {
 			r.forwardIteration(f, total)
 			r.start(&fwd, r.sentOutput(f), r.nextInput(f+1))
 			r.wait(&bwd)
-			r.backwardIteration(k, total)
+			r.backwardIteration(k)
 			r.start(&bwd, r.sentGradient(k), r.nextGradient(k+1))
 		} else {
 			r.forwardIteration(f, total)
-			r.backwardIteration(k, total)
+			r.backwardIteration(k)
 			r.exchangeAlways(r.sentGradient(k), r.nextInput(f+1), r.sentOutput(f), r.nextGradient(k+1))
 		}
 	}
@@ -59,12 +59,12 @@ func (r *runner) interleaved() {
 		r.exchange(r.nextGradient(0))
 	}
 	for k := steady; k < total; k++ {
-		r.backwardIteration(k, total)
+		r.backwardIteration(k)
 		r.exchangeAlways(r.sentGradient(k), r.nextGradient(k+1))
 	}
 	r.setNoSync(false)
 	for c := range r.synced {
-		if !r.synced[c] {
+		if !r.synced[c] && !r.cfg.Unaligned {
 			r.gradSync(c)
 		}
 	}
@@ -73,7 +73,7 @@ func (r *runner) interleaved() {
 // forwardIteration gathers a later chunk's parameters when the first stage would first use the
 // chunk before it, then runs forward k.
 func (r *runner) forwardIteration(k, total int) {
-	if j := k + r.stage; j < total && r.firstOfChunk(j) {
+	if j := k + r.stage; j < total && r.micro(j) == 0 {
 		if c := r.fwdChunk(j) + 1; 1 < c && c < len(r.chunks) {
 			r.paramSync(c)
 		}
@@ -82,10 +82,17 @@ func (r *runner) forwardIteration(k, total int) {
 }
 
 // backwardIteration runs backward k, then reduces the gradients of the chunk that the first
-// stage's clock has just finished: all stages launch at about the same time.
-func (r *runner) backwardIteration(k, total int) {
+// stage's clock has just finished: all stages launch at about the same time. Unaligned, a chunk's
+// last backward pass itself launches them.
+func (r *runner) backwardIteration(k int) {
+	if r.cfg.Unaligned {
+		r.setNoSync(r.micro(k) != r.micros-1)
+		r.backward(r.micro(k), r.bwdChunk(k))
+		r.setNoSync(true)
+		return
+	}
 	r.backward(r.micro(k), r.bwdChunk(k))
-	if j := k - r.stage; j >= 0 && r.lastOfChunk(j, total) {
+	if j := k - r.stage; j >= 0 && r.micro(j) == r.micros-1 {
 		r.setNoSync(false)
 		c := r.bwdChunk(j)
 		r.gradSync(c)
@@ -94,8 +101,8 @@ func (r *runner) backwardIteration(k, total int) {
 	r.setNoSync(true)
 }
 
-// group is the number of iterations in which stages microbatches pass all chunks.
-func (r *runner) group() int { return r.stages * len(r.chunks) }
+// virtuals is the number of virtual stages.
+func (r *runner) virtuals() int { return r.stages * len(r.chunks) }
 
 func (r *runner) micro(k int) int    { return int(r.iterations[k].micro) }
 func (r *runner) fwdChunk(k int) int { return int(r.iterations[k].chunk) }
@@ -109,14 +116,14 @@ type iteration struct {
 }
 
 // iterations lists the interleaved order of a step; without virtual stages there is none.
-func iterations(stages, chunks, micros int) []iteration {
+func iterations(group, chunks, micros int) []iteration {
 	if chunks == 1 {
 		return nil
 	}
 	list := make([]iteration, 0, micros*chunks)
-	for first := 0; first < micros; first += stages {
+	for first := 0; first < micros; first += group {
 		for c := range chunks {
-			for i := range stages {
+			for i := range min(group, micros-first) {
 				list = append(list, iteration{int32(first + i), int32(c)})
 			}
 		}
@@ -124,28 +131,37 @@ func iterations(stages, chunks, micros int) []iteration {
 	return list
 }
 
-// firstOfChunk reports whether iteration k is the first one of its chunk.
-func (r *runner) firstOfChunk(k int) bool { return k < r.group() && k%r.stages == 0 }
-
-// lastOfChunk reports whether iteration k is the last one of its chunk.
-func (r *runner) lastOfChunk(k, total int) bool {
-	return k >= total-r.group() && k%r.stages == r.stages-1
-}
-
-// nextInput and nextGradient receive for forward or backward iteration k, sentOutput and
-// sentGradient send what it made.
+// nextInput is what is received before forward iteration k, nextGradient before backward iteration k:
+// what the neighbour has just made. To the first stage the last one hands on what it made stages-1
+// iterations earlier, for the chunk after it; with the usual group that is the input of iteration k.
 func (r *runner) nextInput(k int) message {
-	if k >= r.micros*len(r.chunks) {
+	chunk := 0
+	if r.stage == 0 {
+		k -= r.stages
+		chunk = 1
+	}
+	if k < 0 || k >= r.micros*len(r.chunks) {
 		return message{}
 	}
-	return r.recvForward(r.micro(k), r.fwdChunk(k))
+	if chunk += r.fwdChunk(k); chunk >= len(r.chunks) {
+		return message{}
+	}
+	return r.recvForward(r.micro(k), chunk)
 }
 
 func (r *runner) nextGradient(k int) message {
-	if k >= r.micros*len(r.chunks) {
+	chunk := 0
+	if r.stage == r.stages-1 {
+		k -= r.stages
+		chunk = -1
+	}
+	if k < 0 || k >= r.micros*len(r.chunks) {
 		return message{}
 	}
-	return r.recvBackward(r.micro(k), r.bwdChunk(k))
+	if chunk += r.bwdChunk(k); chunk < 0 {
+		return message{}
+	}
+	return r.recvBackward(r.micro(k), chunk)
 }
 
 func (r *runner) sentOutput(k int) message   { return r.sendForward(r.micro(k), r.fwdChunk(k)) }

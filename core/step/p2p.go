@@ -39,11 +39,11 @@ func (r *runner) recvForward(micro, chunk int) message {
 }
 
 func (r *runner) sendForward(micro, chunk int) message {
-	return message{exists: r.virtual(chunk) < r.group()-1, send: true, micro: int32(micro), chunk: int32(chunk)}
+	return message{exists: r.virtual(chunk) < r.virtuals()-1, send: true, micro: int32(micro), chunk: int32(chunk)}
 }
 
 func (r *runner) recvBackward(micro, chunk int) message {
-	return message{exists: r.virtual(chunk) < r.group()-1, backward: true, micro: int32(micro), chunk: int32(chunk)}
+	return message{exists: r.virtual(chunk) < r.virtuals()-1, backward: true, micro: int32(micro), chunk: int32(chunk)}
 }
 
 func (r *runner) sendBackward(micro, chunk int) message {

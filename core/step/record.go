@@ -39,7 +39,7 @@ func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Ob
 	}
 	first := cfg.firstMicrobatches(len(stages))
 	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, first, steps, tasks)
-	order := iterations(len(stages), len(stages[0].Model.Chunks), cfg.Microbatches)
+	order := iterations(cfg.group(len(stages)), len(stages[0].Model.Chunks), cfg.Microbatches)
 	for p := range stages {
 		loss := noLoss
 		switch p {
@@ -97,7 +97,7 @@ func RunStage(in StageInput, cfg Config, rp Replay) error {
 		return err
 	}
 	r := newRunner(in, &cfg)
-	r.iterations = iterations(m.PP, len(m.Chunks), cfg.Microbatches)
+	r.iterations = iterations(cfg.group(m.PP), len(m.Chunks), cfg.Microbatches)
 	r.obs, r.order, r.world = rp.Observer, rp.Order, rp.World
 	r.rec = newRecorder(newShared(&Recording{}, m.PP, len(m.Chunks), &cfg, cfg.Microbatches, 0, 0), m, &cfg)
 	loss := noLoss

@@ -199,5 +199,5 @@ func local(s optim.Stream) int {
 
 // comm returns the rank's communicator of a group.
 func (r *recorder) comm(g optim.Group) sched.CommID {
-	return sched.CommID(r.device*numComms + int32(g))
+	return sched.CommID(int(r.device)*numComms + int(g))
 }

@@ -111,6 +111,9 @@ func (r *runner) step(k, micros int, loss lossRole) error {
 // touchEmbeddings reads every embedding parameter before the first forward, as NeMo does: the
 // lookup itself bypasses the pre-forward hook.
 func (r *runner) touchEmbeddings() {
+	if r.cfg.Megatron {
+		return
+	}
 	for i := range r.model.Modules {
 		if k := r.model.Modules[i].Kind; k == model.Embedding || k == model.EmbeddingOut {
 			for _, p := range r.model.Modules[i].Params {

@@ -29,7 +29,7 @@ func (r *runner) noPipelining() {
 }
 
 // oneForwardOneBackward: the first stage leaves no_sync before its last backward, the others
-// after it and then launch all at once. A call without messages is not made.
+// after it and then launch all at once (all of them before it, if unaligned). A call without messages is not made.
 func (r *runner) oneForwardOneBackward() {
 	m := r.micros
 	warmup := min(r.stages-r.stage-1, m)
@@ -46,6 +46,9 @@ func (r *runner) oneForwardOneBackward() {
 	for i := range steady {
 		r.forward(warmup+i, 0)
 		r.exchange(r.sendForward(warmup+i, 0), r.recvBackward(i, 0))
+		if i == m-1 && r.cfg.Unaligned {
+			r.setNoSync(false)
+		}
 		r.backward(i, 0)
 		if i == steady-1 {
 			r.exchange(r.sendBackward(i, 0))
@@ -54,7 +57,7 @@ func (r *runner) oneForwardOneBackward() {
 		}
 	}
 	for i := steady; i < m; i++ {
-		if i == m-1 && r.stage == 0 {
+		if i == m-1 && (r.stage == 0 || r.cfg.Unaligned) {
 			r.setNoSync(false)
 		}
 		r.exchange(r.recvBackward(i, 0))

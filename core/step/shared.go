@@ -28,7 +28,7 @@ type shared struct {
 }
 
 // numComms is the number of communicators of a device, one per optim.Group.
-const numComms = 5
+const numComms = len(groups)
 
 // newShared makes rec ready to be recorded into, for about so many tasks.
 func newShared(rec *Recording, stages, chunks int, cfg *Config, firstMicros, steps, tasks int) *shared {

@@ -76,6 +76,7 @@ const (
 	OpAllGather
 	OpAllReduce
 	OpSend
+	OpAllToAll
 )
 
 // Group names a process group of the representative rank.
@@ -90,6 +91,14 @@ const (
 	Tensor
 	EmbeddingGroup // first and last stage
 	Pipeline       // neighbouring stages
+
+	// These exist in Megatron-Core only.
+
+	Process           // data and context parallel ranks
+	Instance          // all ranks that hold one copy of the state
+	Stages            // one rank of each stage, and those of its tensor-parallel groups
+	ExpertDistributed // shards the state of the experts
+	ExpertRedundant   // copies of that group
 	NumGroups
 )
 

@@ -28,7 +28,7 @@ func (r *recorder) LocalNorm(n *optim.Norm) {
 func (r *recorder) AllReduceNorm(n *optim.Reduction) {
 	w := small(NormAllReduce, n)
 	switch {
-	case n.Group == optim.World && r.stages > 1:
+	case r.stages > 1 && (n.Group == optim.World || n.Group == optim.Instance || n.Group == optim.Pipeline):
 		r.joint(jointWorld, w, r.comm(n.Group))
 	case n.Size > 1:
 		r.launch(optim.Main, w, r.comm(n.Group))
@@ -54,14 +54,19 @@ func (r *recorder) CheckFinite() bool {
 // Adam launches its multi-tensor kernels.
 func (r *recorder) Adam(a *optim.Update) {
 	ks := r.appendCopies(r.scratch[:0], "unscale states", a.Unpack, 0)
+	ks = r.appendCopies(ks, "copy gradients", a.GradCopies, units.Elems(a.GradCopies.Bytes/dtype.FP32.Size()))
 	for i := range a.Launches {
 		l := &a.Launches[i]
 		each := units.Bytes(0) // of one element
 		last := len(l.Operands) - 1
+		gradient := last - 1
+		if len(l.Operands) == 4 { // p, m, v, g: what is gathered is converted by a Cast
+			gradient = last
+		}
 		for j, d := range l.Operands {
 			// The gradient is read and the gathered value written; with remainders the upper
 			// half of the parameter is only read. All else is read and written.
-			if n := d.Size(); j >= last-1 || j == 0 && l.Remainders {
+			if n := d.Size(); j >= gradient || j == 0 && l.Remainders {
 				each += n
 			} else {
 				each += 2 * n
