@@ -1,11 +1,8 @@
 package eval
 
 import (
-	"distopt/core/apex"
-	"distopt/core/bucket"
 	"distopt/core/hw"
 	"distopt/core/model"
-	"distopt/core/optim"
 	"distopt/core/parallel"
 	"distopt/core/scenario"
 	"distopt/core/step"
@@ -21,6 +18,7 @@ func architecture(s *scenario.Scenario) model.Config {
 		LearnedPositions: s.Model.Position == scenario.LearnedAbsolute,
 		RMSNorm:          s.RMSNorm(), Bias: s.Model.Bias, Gated: s.Gated(), Tied: s.Model.Tied,
 		FP8: s.Precision.FP8, FP8Params: s.FP8Weights(), DType: s.ModelDType(),
+		Experts: int64(s.Experts()), TopK: int64(s.Model.Experts.TopK), ExpertFFN: int64(s.Model.Experts.FFN), SharedFFN: int64(s.Model.Experts.SharedFFN),
 	}
 }
 
@@ -32,7 +30,7 @@ func computed(c model.Config, s *scenario.Scenario) model.Config {
 
 // split returns the part of the model that a stage holds.
 func split(s *scenario.Scenario, stage int) model.Split {
-	return model.Split{TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, Index: stage, VP: s.Chunks()}
+	return model.Split{TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, Index: stage, VP: s.Chunks(), EP: s.Parallel.EP, ETP: s.ExpertTP()}
 }
 
 // recompute maps activations_checkpoint_granularity.
@@ -48,6 +46,11 @@ func recomputeLayers(s *scenario.Scenario) int {
 	return 0
 }
 
+// dispatchers maps moe_token_dispatcher_type.
+var dispatchers = map[string]model.Dispatch{
+	scenario.AllGather: model.AllGather, scenario.AllToAll: model.AllToAll, scenario.Flex: model.Flex,
+}
+
 // execution returns how one rank runs the model.
 func execution(s *scenario.Scenario) model.Execution {
 	gpu, _ := machine(s)
@@ -58,36 +61,9 @@ func execution(s *scenario.Scenario) model.Execution {
 		GradDType: s.Optimizer().GradSync, GradFusion: s.GradFusion(),
 		BF16Wgrad: s.Precision.FP8 && !s.Precision.FP8Wgrad,
 		Dropout:   s.Model.HiddenDropout > 0, FusedRope: s.Model.RopeFusion, Attention: gpu.Arch.Attention(),
+		EP: int64(s.Parallel.EP), ETP: int64(s.ExpertTP()), Dispatch: dispatchers[s.Model.Experts.Dispatcher],
 		Recompute: recompute[s.Recompute.Granularity], RecomputeLayers: recomputeLayers(s),
 	}
-}
-
-// options returns what the optimizer's constructor is given.
-func options(s *scenario.Scenario) apex.Options {
-	a := s.Optimizer()
-	o := apex.Options{
-		Distributed: s.Distributed(), Redundant: s.Redundant(),
-		State: a.State, GradSync: a.GradSync, ParamSync: a.ParamSync,
-		BucketCapMB:           s.Optim.BucketCapMB,
-		AverageGradSync:       s.Optim.AverageGradSync,
-		OverlapGradSync:       s.Optim.OverlapGradSync,
-		OverlapParamSync:      s.Optim.OverlapParamSync,
-		ContiguousGradBuffer:  s.Optim.ContiguousGradBuffer,
-		ContiguousParamBuffer: s.Optim.ContiguousParamBuffer,
-		StoreParams:           a.StoreParams,
-		StoreParamRemainders:  a.StoreParamRemainders,
-		WithScaledStates:      s.Optim.WithScaledStates,
-		NormDecay:             s.Optim.OneParamGroup,
-		NewApex:               s.NewApex(),
-	}
-	if !s.Plain() {
-		o.NeMo, o.NewNeMo, o.O2 = true, s.NewNeMo(), s.Precision.O2
-		o.Later = apex.Later{
-			StageBuckets:       s.Framework.Later.StageBuckets,
-			FP32EmbeddingGrads: s.Framework.Later.FP32EmbeddingGrads,
-		}
-	}
-	return o
 }
 
 // grid returns the rank grid.
@@ -97,6 +73,9 @@ func grid(s *scenario.Scenario) (parallel.Grid, error) {
 		return g, err
 	}
 	g.Redundant = s.Redundant()
+	if s.MCore() || s.DDP() {
+		return g.WithExperts(s.Parallel.EP, s.ExpertTP())
+	}
 	return g, nil
 }
 
@@ -106,7 +85,7 @@ func schedule(s *scenario.Scenario) step.Config {
 	if s.SequenceParallel() {
 		sequence /= int64(s.Parallel.TP)
 	}
-	return step.Config{
+	c := step.Config{
 		Microbatches: s.Microbatches(),
 		Activation:   units.Elems(sequence * int64(s.Batch.Micro) * int64(s.Model.Hidden)),
 		DType:        s.ComputeDType(),
@@ -117,44 +96,15 @@ func schedule(s *scenario.Scenario) step.Config {
 
 		RecomputeLayers: recomputeLayers(s),
 	}
-}
-
-// buildLayout returns the buckets of a stage before its first step. Plain Apex that places
-// parameters lazily has none yet: its hooks make them in the first backward pass.
-func buildLayout(s *scenario.Scenario, st *model.Stage) (*apex.Layout, error) {
-	l, err := apex.Build(options(s), st)
-	if err != nil || !s.Plain() {
-		return l, err
+	if s.MCore() || s.DDP() {
+		c.Megatron = true
+		c.Group = s.MicrobatchGroup()
+		c.Unaligned = s.DDP() || !s.Optim.OverlapGradSync || !s.Optim.MCore.AlignGradReduce
 	}
-	switch s.Optim.Plain.Init {
-	case scenario.InitExplicit:
-		l.InitParams(nil)
-	case scenario.InitReversed:
-		all := make([]bucket.ParamID, len(l.Params))
-		for i := range all {
-			all[i] = bucket.ParamID(len(all) - 1 - i)
-		}
-		l.InitParams(all)
+	if s.MCore() && s.Experts() > 0 {
+		c.CommStreams = 2 // expert buffers have a communicator of their own
 	}
-	return l, nil
-}
-
-// newOptimizer returns a constructor of the stage's optimizer, and where to find it afterwards.
-func newOptimizer(s *scenario.Scenario, g parallel.Grid, stage int, l *apex.Layout) func(optim.Runtime, optim.Observer) (optim.Sharded, error) {
-	c := apex.Config{
-		World: s.World(), Tensor: s.Parallel.TP,
-		MaxNorm:    s.Optim.ClipNorm,
-		GradScaler: s.Precision.Trainer == scenario.FP16,
-		FusedWgrad: s.GradFusion(),
-	}
-	if s.Model.Tied { // else the group exists and is not used
-		c.EmbeddingSize = g.Group(parallel.Embedding, g.Representative(stage)).Size
-	}
-	return func(rt optim.Runtime, ob optim.Observer) (optim.Sharded, error) {
-		c := c
-		c.Runtime, c.Observer = rt, ob
-		return apex.NewSharded(l, c)
-	}
+	return c
 }
 
 // machine is what collectives and kernels run on.

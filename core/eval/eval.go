@@ -10,7 +10,10 @@ import (
 
 	"distopt/core/apex"
 	"distopt/core/cost"
+	"distopt/core/mcore"
 	"distopt/core/model"
+	"distopt/core/optim"
+	"distopt/core/parallel"
 	"distopt/core/report"
 	"distopt/core/scenario"
 	"distopt/core/sched"
@@ -55,10 +58,10 @@ func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
 	stages := make([]step.StageInput, s.Parallel.PP)
 	layouts := make([]laidOut, s.Parallel.PP)
 	for p := range stages {
-		if layouts[p], err = stage(c, s, p); err != nil {
+		if layouts[p], err = layOut(c, s, g, p); err != nil {
 			return nil, err
 		}
-		stages[p] = step.StageInput{Model: layouts[p].Stage, New: newOptimizer(s, g, p, layouts[p].Layout)}
+		stages[p] = step.StageInput{Model: layouts[p].stage, New: layouts[p].construct}
 	}
 	if err := step.RecordInto(&x.rec, stages, schedule(s)); err != nil {
 		return nil, err
@@ -88,15 +91,8 @@ func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
 	for _, n := range notes {
 		in.Notes = append(in.Notes, report.Note{Path: n.Path, Text: n.Text})
 	}
-	for p, l := range layouts {
-		in.Stages = append(in.Stages, holds(l))
-		if l.WarnsOfPadding() {
-			filled, size := l.Use()
-			in.Notes = append(in.Notes, report.Note{
-				Path: "model.optim.bucket_cap_mb",
-				Text: fmt.Sprintf("Apex warns: buckets of stage %d are used to %.1f %%, less than 70 %%", p, 100*float64(filled)/float64(size)),
-			})
-		}
+	for i := range layouts {
+		in.Stages = append(in.Stages, layouts[i].holds())
 	}
 	return report.Make(&in)
 }
@@ -121,40 +117,42 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// laidOut is a stage with its buckets.
+// construct makes a stage's optimizer over a runtime.
+type construct = func(optim.Runtime, optim.Observer) (optim.Sharded, error)
+
+// laidOut is a stage with its buckets: one of the layouts.
 type laidOut struct {
-	*apex.Layout
-	Stage *model.Stage
+	stage     *model.Stage
+	construct construct
+	holds     func() report.StageInput // for the report, after the step
+
+	apex  *apex.Layout
+	mcore *mcore.Layout
 }
 
-// stage builds one pipeline stage and its layout.
-func stage(c model.Config, s *scenario.Scenario, p int) (laidOut, error) {
+// layOut builds one pipeline stage and its layout.
+func layOut(c model.Config, s *scenario.Scenario, g parallel.Grid, p int) (laidOut, error) {
 	st, err := model.BuildStage(c, split(s, p))
 	if err != nil {
 		return laidOut{}, err
 	}
-	l, err := buildLayout(s, st)
-	return laidOut{l, st}, err
-}
-
-// holds describes a stage for the report, once the step has placed what it places lazily.
-func holds(l laidOut) report.StageInput {
-	in := report.StageInput{Model: l.Stage, Params: l.Params, Buckets: l.Buckets, Sets: l.Sets()}
-	for _, b := range l.Buffers() {
-		out := report.Buffer{Key: b.DTypes.String(), Length: int64(b.Length)}
-		if l.Options.ContiguousGradBuffer {
-			in.GradBuffers = append(in.GradBuffers, out)
-		}
-		if l.Options.ContiguousParamBuffer {
-			in.ParamBuffers = append(in.ParamBuffers, out)
-		}
+	switch s.Family() {
+	case scenario.FamilyMCore:
+		return mcoreStage(s, g, st)
 	}
-	return in
+	return apexStage(s, g, st)
 }
 
-// Layout returns the buckets of one stage: for plain Apex without init_params, those that the
+// Layout is the layout of one stage: that of the framework that the scenario names.
+type Layout struct {
+	Stage *model.Stage
+	Apex  *apex.Layout // NeMo, or Apex by itself
+	MCore *mcore.Layout
+}
+
+// LayOut returns the buckets of one stage: for plain Apex without init_params, those that the
 // first backward pass makes.
-func Layout(s *scenario.Scenario, index int) (*apex.Layout, error) {
+func LayOut(s *scenario.Scenario, index int) (*Layout, error) {
 	errs, _ := s.Validate()
 	if err := errs.Err(); err != nil {
 		return nil, err
@@ -162,16 +160,19 @@ func Layout(s *scenario.Scenario, index int) (*apex.Layout, error) {
 	if index < 0 || index >= s.Parallel.PP {
 		return nil, fmt.Errorf("stage: got %d, want 0 to %d", index, s.Parallel.PP-1)
 	}
-	l, err := stage(architecture(s), s, index)
-	if err != nil || l.AllPlaced() {
-		return l.Layout, err
-	}
 	g, err := grid(s)
 	if err != nil {
 		return nil, err
 	}
-	in := step.StageInput{Model: l.Stage, New: newOptimizer(s, g, index, l.Layout)}
-	return l.Layout, step.RunStage(in, schedule(s), step.Replay{Rank: g.Representative(index), World: s.World(), Steps: 1})
+	l, err := layOut(architecture(s), s, g, index)
+	if err != nil {
+		return nil, err
+	}
+	if l.apex != nil && !l.apex.AllPlaced() {
+		in := step.StageInput{Model: l.stage, New: l.construct}
+		err = step.RunStage(in, schedule(s), step.Replay{Rank: g.Representative(index), World: s.World(), Steps: 1})
+	}
+	return &Layout{l.stage, l.apex, l.mcore}, err
 }
 
 // peakName names the rate that MFU divides by.

@@ -156,10 +156,10 @@ func TestFiguresAddUp(t *testing.T) {
 }
 
 func TestLayoutOfLazyApex(t *testing.T) {
-	l, err := Layout(preset(t, "gpt2-124m-apex"), 0)
+	l, err := LayOut(preset(t, "gpt2-124m-apex"), 0)
 	require.NoError(t, err)
-	require.True(t, l.AllPlaced())
-	_, err = Layout(preset(t, "gpt2-124m-apex"), 1)
+	require.True(t, l.Apex.AllPlaced())
+	_, err = LayOut(preset(t, "gpt2-124m-apex"), 1)
 	require.EqualError(t, err, "stage: got 1, want 0 to 0")
 }
 

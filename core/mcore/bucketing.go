@@ -61,6 +61,18 @@ type Bucketing struct {
 	Disabled bool
 }
 
+// String says in words what was decided and by which rule.
+func (b Bucketing) String() string {
+	if b.Off == Bucketed {
+		return "Buckets of " + b.Size.String() + " parameters or more. " + b.Rule.String()
+	}
+	text := "No buckets: " + b.Off.String()
+	if b.Resolved > 0 {
+		text += " (else of " + b.Resolved.String() + " parameters)"
+	}
+	return text
+}
+
 const (
 	minBucketSize = 40_000_000
 	perRank       = 1_000_000

@@ -120,7 +120,7 @@ func (o Options) Check(chunks int) error {
 		return fmt.Errorf("ddp_num_buckets: got %d, want at least 1", o.NumBuckets)
 	case o.World%o.Instances != 0:
 		return fmt.Errorf("num_distributed_optimizer_instances: got %d, want a divisor of %d data-parallel ranks", o.Instances, o.World)
-	case o.Expert > 1 && o.ExpertWorld%o.Instances != 0:
+	case (o.Expert > 1 || o.ExpertWorld != o.World) && o.ExpertWorld%o.Instances != 0:
 		return fmt.Errorf("num_distributed_optimizer_instances: got %d, want a divisor of %d expert-data-parallel ranks", o.Instances, o.ExpertWorld)
 	case o.World%o.Expert != 0:
 		return fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of %d data-parallel ranks", o.Expert, o.World)

@@ -93,6 +93,16 @@ type megatronPacked struct {
 	Params   [][4]units.Elems `json:"params"`
 }
 
+// DescribeMegatron writes a layout with the fields of the reference cases; ranks are positions in the
+// dp_cp group of the stage.
+func DescribeMegatron(l *mcore.Layout, ranks []int) any {
+	every := make([][]int, len(l.Chunks))
+	for c := range every {
+		every[c] = ranks
+	}
+	return describeMegatron(l, every)
+}
+
 func describeMegatron(l *mcore.Layout, ranks [][]int) *megatronLayout {
 	d := &megatronLayout{Resolved: orNull(l.Size().Resolved), Chunks: make([]megatronChunk, len(l.Chunks))}
 	for c := range l.Chunks {

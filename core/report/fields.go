@@ -73,6 +73,7 @@ func (s *Stage) fields(h *head) {
 	list(h, "buckets", &s.Buckets, (*Bucket).fields)
 	list(h, "grad_buffers", &s.GradBuffers, (*Buffer).fields)
 	list(h, "param_buffers", &s.ParamBuffers, (*Buffer).fields)
+	list(h, "bucketing", &s.Bucketing, (*Rule).fields)
 	list(h, "shares", &s.Shares, (*Share).fields)
 	integer(h, "exposed_ns", &s.Exposed)
 	list(h, "exposed_by", &s.ExposedBy, (*ExposedBy).fields)
@@ -156,6 +157,8 @@ func (c *Collective) fields(h *head) {
 		h.string("reason", &c.Reason)
 	}
 }
+
+func (r *Rule) fields(h *head) { h.string("text", &r.Text) }
 
 func (n *Note) fields(h *head) {
 	if h.has("path", n.Path != "") {

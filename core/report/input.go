@@ -46,6 +46,8 @@ type StageInput struct {
 	Sets         []int           // per bucket: those that complete together share a number; nil: none do
 	GradBuffers  []Buffer
 	ParamBuffers []Buffer
+	Bucketing    []Rule // of each chunk: how its buckets came to be, where a rule decides
+	Notes        []Note
 }
 
 // maker is the state of one Make.
@@ -75,6 +77,9 @@ func Make(in *Input) (*Result, error) {
 	m := &maker{
 		Memory: in.Memory, in: in, tasks: in.Recording.Program.Tasks, labels: in.Recording.Labels, spans: in.Spans,
 		out: &Result{ModelVersion: in.ModelVersion, Name: in.Name, Grid: in.Grid, Notes: slices.Clone(in.Notes)},
+	}
+	for i := range in.Stages {
+		m.out.Notes = append(m.out.Notes, in.Stages[i].Notes...)
 	}
 	if m.Memory == nil {
 		m.Memory = &Memory{}

@@ -76,4 +76,6 @@ var kinds = [step.NumKinds]kindInfo{
 var groupNames = [step.NumGroups]string{
 	step.NoGroup: "", step.Distributed: "distributed", step.Redundant: "redundant", step.World: "world",
 	step.Tensor: "tensor parallel", step.EmbeddingGroup: "embedding", step.Pipeline: "pipeline",
+	step.Process: "data and context parallel", step.Instance: "optimizer instance", step.Stages: "model parallel",
+	step.ExpertDistributed: "expert distributed", step.ExpertRedundant: "expert instances",
 }

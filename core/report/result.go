@@ -92,6 +92,8 @@ type Stage struct {
 	Buckets      []Bucket `json:"buckets"`
 	GradBuffers  []Buffer `json:"grad_buffers"`
 	ParamBuffers []Buffer `json:"param_buffers"`
+	// Bucketing tells of each model chunk which rule made its buckets; Apex has none.
+	Bucketing []Rule `json:"bucketing"`
 	// Shares add up to the step time; rows without time are left out.
 	Shares          []Share     `json:"shares"`
 	Exposed         sched.Time  `json:"exposed_ns"`
@@ -179,6 +181,11 @@ type Collective struct {
 	// is left to compute behind it"); empty: it is not.
 	Cause  string `json:"cause,omitempty"`
 	Reason string `json:"reason,omitempty"`
+}
+
+// Rule is how something was decided.
+type Rule struct {
+	Text string `json:"text"`
 }
 
 // Note is a remark on the result.

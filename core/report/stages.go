@@ -13,6 +13,7 @@ func (m *maker) reportStages() {
 		out.Params = reportParams(in.params())
 		out.Buckets = reportBuckets(in)
 		out.GradBuffers, out.ParamBuffers = in.GradBuffers, in.ParamBuffers
+		out.Bucketing = in.Bucketing
 		for i, t := range st.shares {
 			if t > 0 {
 				out.Shares = append(out.Shares, Share{shareNames[i], t})

@@ -58,11 +58,14 @@ func runLayout(e *env) error {
 	if err != nil {
 		return err
 	}
-	l, err := eval.Layout(s, stage)
+	l, err := eval.LayOut(s, stage)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.name(), err)
 	}
-	doc := oracle.DescribeLayout(l, ranks)
+	if l.MCore != nil {
+		return e.json(oracle.DescribeMegatron(l.MCore, ranks))
+	}
+	doc := oracle.DescribeLayout(l.Apex, ranks)
 	out := layoutCase{Name: s.Name, LayoutDocument: doc}
 	c := stageCase(d, r, stage)
 	if !s.Plain() {
