@@ -15,7 +15,7 @@
 //	optim/arrays  the effects on real numbers, for all ranks of a group
 //	apex          Apex and NeMo: layout and control flow
 //	mcore         Megatron-Core: layout and control flow
-//	ddp           PyTorch's DistributedDataParallel: buckets
+//	ddp           PyTorch's DistributedDataParallel: buckets and control flow
 //	step          one training step of every stage as tasks
 //	oracle        checks against reference cases of the real code
 //	cost          lengths of tasks: roofline, collectives, host

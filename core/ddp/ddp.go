@@ -1,9 +1,11 @@
-// Package ddp is how PyTorch's DistributedDataParallel assigns gradients to buckets: the list of the
-// first backward pass, and the one that is rebuilt from the order in which gradients arrived.
+// Package ddp is PyTorch's DistributedDataParallel: how it assigns gradients to buckets (the list of the
+// first backward pass, and the one that is rebuilt from the order in which gradients arrived), when it
+// all-reduces them, and the update that every rank then does by itself.
 //
-// Sizes are bytes. Source: torch/csrc/distributed/c10d/reducer.cpp and torch/nn/parallel of 2.11 and
-// 2.14, as the reference data records them. Not modelled: sparse gradients, several devices in one
-// module, lists of caps.
+// Sizes of Bucket are bytes. Source: torch/csrc/distributed/c10d/reducer.cpp and torch/nn/parallel of
+// 2.11 and 2.14; the reference data records the lists, not the control flow. Not modelled: sparse
+// gradients, several devices in one module, lists of caps, buffers, communication hooks, the broadcast
+// of parameters and of the rebuilt list.
 package ddp
 
 import (
@@ -44,7 +46,7 @@ func Limits(capMB float64) []units.Bytes {
 	if capMB == 0 {
 		return []units.Bytes{FirstBucket, DefaultCap}
 	}
-	c := units.Bytes(capMB * (1 << 20))
+	c := max(units.Bytes(capMB*(1<<20)), 1) // a tensor of any size closes its bucket
 	return []units.Bytes{c, c}
 }
 

@@ -50,6 +50,9 @@ const (
 	OpCopyMainToBuffer Op = "copy_main_to_param_buffer"
 )
 
+// Events of PyTorch's DistributedDataParallel alone.
+const OpRebuildBuckets Op = "rebuild_buckets" // Buckets: all that there are now
+
 // Event is one thing that the optimizer or the step did, in host order. Only the fields that
 // its Op documents are set; the reference traces (oracle README) define which.
 //

@@ -124,7 +124,8 @@ type Member struct {
 }
 
 // Collective is one coalesced group of collectives: submitted, and complete, as one unit.
-// Without members it is a group that is opened and closed for nothing.
+// Without members it is a group that is opened and closed for nothing, unless it has elements: those
+// are PyTorch's map of used parameters, one int32 each.
 type Collective struct {
 	Stream  Stream
 	Group   Group
@@ -137,6 +138,8 @@ type Collective struct {
 	Divide bool
 	// Scale: the bucket is multiplied by this on Main first; 0 and 1: it is not.
 	Scale float64
+	// Prescaled: Scale was applied when gradients were copied into the bucket: no pass of its own.
+	Prescaled bool
 	// Check: the norm of each bucket is computed on Main first, to find NaNs before they spread.
 	Check bool
 	// Private are gradients with an fp32 sum of their own: it is rounded into the bucket on Main first,
@@ -169,6 +172,13 @@ const (
 	Added   GradPath = iota // an add kernel per fragment takes param.grad, which is then dropped
 	InPlace                 // param.grad is a view of the bucket: autograd has added there itself
 	Fused                   // the weight gradient GEMM has added it: no kernel anywhere
+
+	// These exist in PyTorch's DistributedDataParallel only, whose param.grad is no part of a bucket
+	// until the backward pass that synchronizes.
+
+	Stolen        // it has become param.grad as it was: no kernel. InPlace: autograd adds it to that
+	StolenScaled  // Stolen, and a kernel writes Collective.Scale times param.grad into the bucket
+	InPlaceScaled // InPlace, and that kernel too
 )
 
 // Accumulation describes AccumulateGrad for one or more parameters.
@@ -179,6 +189,9 @@ type Accumulation struct {
 	// this step).
 	Zeroed      []bucket.ID
 	ZeroedBytes units.Bytes
+	// Searched are parameters that the host looks for in the graph of the pass first, node by node
+	// (PyTorch's find_unused_parameters); 0: it does not.
+	Searched int
 }
 
 // Kept describes KeepShards.
@@ -186,6 +199,9 @@ type Kept struct {
 	Stored []bucket.ID // first sync of this step; all lists ascending
 	Added  []bucket.ID // to the shard of an earlier one
 	Zeroed []bucket.ID // no sync in this step
+	// Copied are parameters whose reduced gradients are copied out of the bucket to param.grad, one
+	// kernel each.
+	Copied []bucket.ParamID
 }
 
 // GradReduction describes AllReduceGrads, on Main.
@@ -246,6 +262,8 @@ type AdamLaunch struct {
 	Tensors    int
 	Elems      units.Elems
 	Operands   []dtype.DType
+	// Foreach: a chain of multi-tensor kernels, one for each operation, in place of a fused one.
+	Foreach bool
 }
 
 // Update describes Adam.
@@ -257,6 +275,9 @@ type Update struct {
 	// scaled and stored by a Cast with Rescale.
 	Scaled bool
 	Unpack Copy // its kernel
+	// Clipped are gradients that one kernel multiplies by the gradient scale before; without tensors
+	// the update does that by itself.
+	Clipped Copy
 	// GradCopies are gradients converted to fp32 before; without tensors they are read as they are.
 	GradCopies Copy
 }
