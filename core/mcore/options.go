@@ -70,6 +70,7 @@ func (o Options) withDefaults() Options {
 
 // Check refuses what Megatron-Core refuses, for a stage of so many model chunks.
 func (o Options) Check(chunks int) error {
+	derived := o.ExpertWorld == 0
 	o = o.withDefaults()
 	for _, f := range []struct {
 		path string
@@ -122,7 +123,7 @@ func (o Options) Check(chunks int) error {
 		return fmt.Errorf("num_distributed_optimizer_instances: got %d, want a divisor of %d data-parallel ranks", o.Instances, o.World)
 	case (o.Expert > 1 || o.ExpertWorld != o.World) && o.ExpertWorld%o.Instances != 0:
 		return fmt.Errorf("num_distributed_optimizer_instances: got %d, want a divisor of %d expert-data-parallel ranks", o.Instances, o.ExpertWorld)
-	case o.World%o.Expert != 0:
+	case derived && o.World%o.Expert != 0:
 		return fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of %d data-parallel ranks", o.Expert, o.World)
 	}
 	return nil
@@ -139,11 +140,12 @@ func (o Options) GroupSize(expert bool) int {
 }
 
 // Position returns where a rank of the dp_cp group stands in the group of GroupSize. Ranks with equal
-// remainders modulo E hold the same experts; instances are contiguous parts.
+// remainders modulo E hold the same experts (with an expert-tensor-parallel size of its own: as many
+// ranks follow each other as World / ExpertWorld tells); instances are contiguous parts.
 func (o Options) Position(rank int, expert bool) int {
 	o = o.withDefaults()
 	if expert {
-		rank /= o.Expert
+		rank = rank * o.ExpertWorld / o.World
 	}
 	return rank % o.GroupSize(expert)
 }

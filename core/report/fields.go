@@ -36,6 +36,7 @@ func (f *Figures) fields(h *head) {
 	h.float("bucket_utilisation", &f.Utilisation)
 	integer(h, "buckets", &f.Buckets)
 	integer(h, "bucket_size", &f.BucketSize)
+	integer(h, "smallest_bucket_size", &f.SmallestBucket)
 	integer(h, "wasted_bytes", &f.WastedBytes)
 	integer(h, "amax_reductions", &f.AmaxReductions)
 	integer(h, "parameters", &f.Parameters)

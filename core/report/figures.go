@@ -29,6 +29,9 @@ func (m *maker) reportFigures() {
 			filled += b.Filled
 			size += b.Size
 			f.BucketSize = max(f.BucketSize, b.Size)
+			if f.SmallestBucket == 0 || b.Size < f.SmallestBucket {
+				f.SmallestBucket = b.Size
+			}
 		}
 		f.Buckets += len(st.Buckets)
 		f.WastedBytes = max(f.WastedBytes, st.WastedBytes)

@@ -49,7 +49,8 @@ type Figures struct {
 	SyncTotal       sched.Time  `json:"sync_total_ns"`        // all grad and param sync
 	Utilisation     float64     `json:"bucket_utilisation"`   // filled / size over all buckets of all stages
 	Buckets         int         `json:"buckets"`
-	BucketSize      int64       `json:"bucket_size"`
+	BucketSize      int64       `json:"bucket_size"` // of the largest; Apex's are all alike
+	SmallestBucket  int64       `json:"smallest_bucket_size"`
 	WastedBytes     int64       `json:"wasted_bytes"` // padding moved per step and rank, both syncs
 	AmaxReductions  int         `json:"amax_reductions"`
 	Parameters      int64       `json:"parameters"` // whole model

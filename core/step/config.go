@@ -61,7 +61,11 @@ const (
 // unless all stages meet at its end, hosts included, and it is long enough to fill the pipeline.
 func (c *Config) firstMicrobatches(stages int) int {
 	if stages > 1 && c.BatchP2P && c.WorldNorm {
-		return min(c.Microbatches, 2*stages)
+		group := c.group(stages)
+		if group < 2*stages {
+			group *= 2
+		}
+		return min(c.Microbatches, group)
 	}
 	return c.Microbatches
 }

@@ -39,6 +39,7 @@ func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Ob
 	}
 	first := cfg.firstMicrobatches(len(stages))
 	s := newShared(rec, len(stages), len(stages[0].Model.Chunks), &cfg, first, steps, tasks)
+	firstOrder := iterations(cfg.group(len(stages)), len(stages[0].Model.Chunks), first)
 	order := iterations(cfg.group(len(stages)), len(stages[0].Model.Chunks), cfg.Microbatches)
 	for p := range stages {
 		loss := noLoss
@@ -49,7 +50,6 @@ func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Ob
 			loss = sendsLoss
 		}
 		r := newRunner(stages[p], &cfg)
-		r.iterations = order
 		r.rec, r.obs = newRecorder(s, stages[p].Model, &cfg), watch
 		if err := r.build(stages[p]); err != nil {
 			return fmt.Errorf("pipeline stage %d: %w", p, err)
@@ -58,8 +58,9 @@ func record(rec *Recording, stages []StageInput, cfg Config, steps int, watch Ob
 		for k := range steps + 1 {
 			r.tail = k == steps
 			micros := cfg.Microbatches
+			r.iterations = order
 			if k == 0 {
-				micros = first
+				micros, r.iterations = first, firstOrder
 			}
 			if err := r.step(k, micros, loss); err != nil {
 				return fmt.Errorf("pipeline stage %d, step %d: %w", p, k, err)

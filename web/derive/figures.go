@@ -76,7 +76,7 @@ var tiles = []figureOf{
 		return fixed(f.Overlap*100, 1), "%", "", "of " + Milliseconds(int64(f.SyncTotal)) + " sync"
 	}, func(f *report.Figures) float64 { return f.Overlap }, true, 1},
 	{ids.Utilisation, "Bucket utilisation", func(f *report.Figures) (string, string, string, string) {
-		return fixed(f.Utilisation*100, 1), "%", Count(int64(f.Buckets)) + " × " + Elems(f.BucketSize), Size(f.WastedBytes) + " wasted per step"
+		return fixed(f.Utilisation*100, 1), "%", bucketSizes(f), Size(f.WastedBytes) + " wasted per step"
 	}, func(f *report.Figures) float64 { return f.Utilisation }, true, 1},
 	{ids.Amax, "Amax reductions", func(f *report.Figures) (string, string, string, string) {
 		return Count(int64(f.AmaxReductions)), "", "", "per step"
@@ -288,7 +288,7 @@ func formula(id string, r *report.Result) *Formula {
 		return &Formula{
 			Title: "Bucket utilisation",
 			Text:  "filled elements / size, over all buckets of all stages. A bucket is always sent whole.",
-			Rows:  [][2]string{row("Buckets", Count(int64(f.Buckets))), row("Size of each", Count(f.BucketSize)+" elements"), row("Padding moved per step and rank", Size(f.WastedBytes)), row("Utilisation", Percent(f.Utilisation))},
+			Rows:  [][2]string{row("Buckets", Count(int64(f.Buckets))), row("Smallest", Count(f.SmallestBucket)+" elements"), row("Largest", Count(f.BucketSize)+" elements"), row("Padding moved per step and rank", Size(f.WastedBytes)), row("Utilisation", Percent(f.Utilisation))},
 		}
 	case ids.Amax:
 		return &Formula{
@@ -298,4 +298,12 @@ func formula(id string, r *report.Result) *Formula {
 		}
 	}
 	return nil
+}
+
+// bucketSizes is the second figure of the bucket tile: "27 × 200 Mi", or "33 to 168 M" where sizes differ.
+func bucketSizes(f *report.Figures) string {
+	if f.SmallestBucket < f.BucketSize {
+		return Count(int64(f.Buckets)) + " to " + Elems(f.BucketSize)
+	}
+	return Count(int64(f.Buckets)) + " × " + Elems(f.BucketSize)
 }

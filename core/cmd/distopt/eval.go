@@ -61,7 +61,11 @@ func (e *env) figures(r *report.Result) {
 		row("Bubble", "%s, stage %d", units.Milliseconds(int64(f.Bubble)), f.WorstStage)
 	}
 	row("Overlap efficiency", "%s", units.Percent(f.Overlap))
-	row("Buckets", "%s × %s elements", units.Count(int64(f.Buckets)), units.Count(f.BucketSize))
+	if f.SmallestBucket < f.BucketSize {
+		row("Buckets", "%s of %s to %s elements", units.Count(int64(f.Buckets)), units.Count(f.SmallestBucket), units.Count(f.BucketSize))
+	} else {
+		row("Buckets", "%s × %s elements", units.Count(int64(f.Buckets)), units.Count(f.BucketSize))
+	}
 	row("Bucket utilisation", "%s, %s of padding moved per step", units.Percent(f.Utilisation), units.Bytes(f.WastedBytes))
 	row("FP8 amax reductions", "%d per step", f.AmaxReductions)
 	row("Prediction model", "%s", r.ModelVersion)
