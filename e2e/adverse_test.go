@@ -86,6 +86,15 @@ func TestFocusFollowsTheKeyboard(t *testing.T) {
 	v.key("t")
 	v.focused(ids.Timeline)
 
+	v.key("g") // on the timeline, for which T has a meaning of its own
+	v.key("t")
+	v.key("g")
+	v.key("b")
+	v.focused(ids.Buckets)
+	v.key("g")
+	v.key("T")
+	v.focused(ids.Timeline)
+
 	v.do(chromedp.Evaluate[chromedp.Void](`void document.activeElement.blur()`))
 	v.key(kb.Escape)
 	v.wait(fmt.Sprintf(`document.querySelector("#%s h2").innerText.startsWith("Where the step goes")`, ids.Inspector))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"distopt/web/ids"
 )
 
 func TestOpensUnderAnyPath(t *testing.T) {
@@ -146,6 +148,31 @@ func execName(t *testing.T, dir string) string {
 	}
 	t.Fatal("no wasm_exec.*.js in dist")
 	return ""
+}
+
+// full is a program whose stack is full when it next gets an event, while full is set.
+const full = `{ const Real = WebAssembly.instantiate; WebAssembly.instantiate = async (...all) => {
+	const instance = await Real(...all), resume = instance.exports.resume;
+	Object.defineProperty(instance, "exports", { value: { ...instance.exports, resume() {
+		if (globalThis.full) throw new RangeError("Maximum call stack size exceeded");
+		resume();
+	} } });
+	return instance;
+} }`
+
+// What an event throws ends the program as much as what its start throws, and the text stays.
+func TestProgramDiesInAnEvent(t *testing.T) {
+	v := open(t, "", full)
+	v.after(func() { v.field(cap400, "200") })
+	text := v.document()
+	v.do(chromedp.Evaluate[chromedp.Void](`void (globalThis.full = true)`))
+	v.click(ids.Compare)
+	require.Contains(t, v.stopped(), "Maximum call stack size exceeded")
+	require.Contains(t, get[string](v, `document.getElementById("stopped-text").value`), text)
+	v.do(chromedp.Click(chromedp.ID("stopped-reload")))
+	v.wait(`document.documentElement.dataset.stopped !== "1"`)
+	v.shown(2)
+	require.Equal(t, text, v.document())
 }
 
 func TestProgramDies(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"distopt/core/share"
 	"distopt/web/ids"
 )
 
@@ -177,6 +178,46 @@ func TestShareAndOpen(t *testing.T) {
 	require.NotEqual(t, v.figure(ids.StepTime), other.figure(ids.StepTime))
 	other.after(func() { other.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("void (location.href = %q)", link))) })
 	require.Equal(t, v.figure(ids.StepTime), other.figure(ids.StepTime), "the link opens in the page that is already there")
+}
+
+func TestTheWayBackFromALink(t *testing.T) {
+	v := open(t, "")
+	text := v.document()
+	fragment, err := share.Encode(&share.Link{A: share.Document{Text: "model:\n  num_layers: 4\n"}})
+	require.NoError(t, err)
+	v.after(func() { v.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("void (location.hash = %q)", fragment))) })
+	v.wait(fmt.Sprintf(`document.getElementById(%q).value.includes("num_layers: 4")`, ids.Editor))
+	v.do(chromedp.Evaluate[chromedp.Void]("history.back()"))
+	v.wait(fmt.Sprintf(`document.getElementById(%q).value === %q`, ids.Editor, text))
+	v.wait(`location.hash === ""`)
+	v.do(chromedp.Evaluate[chromedp.Void]("history.forward()"))
+	v.wait(fmt.Sprintf(`document.getElementById(%q).value.includes("num_layers: 4")`, ids.Editor))
+}
+
+func TestTooDeepTexts(t *testing.T) {
+	deep := "x:\n- " + strings.Repeat("- ", 20_000) + "1"
+	for _, c := range []struct{ name, text, want string }{
+		{"dashes", deep, "at most 64 levels"},
+		{"brackets", "x: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000), "at most 64 levels"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := open(t, "")
+			text := v.document()
+			v.paste(c.text)
+			v.wait(fmt.Sprintf(`document.querySelector('#%s [%s="error"]')`, ids.Problems, ids.AttrProblem))
+			require.Contains(t, v.text(ids.Problems), c.want)
+			v.click(ids.Undo)
+			v.wait(fmt.Sprintf(`document.getElementById(%q).value === %q`, ids.Editor, text))
+			require.Zero(t, v.errors(), "the page goes on")
+		})
+	}
+	t.Run("link", func(t *testing.T) {
+		fragment, err := share.Encode(&share.Link{A: share.Document{Text: deep}})
+		require.NoError(t, err)
+		v := visit(t, serve(t, site(t), "/"), "#"+fragment)
+		v.wait(fmt.Sprintf(`document.querySelector('#%s [%s="error"]')`, ids.Problems, ids.AttrProblem))
+		require.Contains(t, v.text(ids.Problems), "at most 64 levels")
+	})
 }
 
 func TestBadLinks(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"distopt/web/derive"
 	"distopt/web/ids"
 	"distopt/web/state"
+	"distopt/web/storage"
 	"distopt/web/view"
 	"distopt/web/worker"
 )
@@ -64,6 +65,11 @@ func (r *root) OnMount(ctx app.Context) {
 
 // send gives a message to the state and runs what follows.
 func (r *root) send(m state.Msg) {
+	if texts, ok := state.Texts(&r.state, m); ok {
+		for i, text := range texts {
+			storage.Tab.Set(storageKeys[i], text)
+		}
+	}
 	next, effects := state.Update(r.state, m)
 	r.state = next
 	for _, e := range effects {

@@ -30,7 +30,7 @@ func (r *root) start() {
 		}
 	}
 	hash := address("hash")
-	if hash == "" || hash == "#" {
+	if !isLink(hash) {
 		r.send(state.Started{Docs: opening})
 		return
 	}
@@ -40,6 +40,13 @@ func (r *root) start() {
 		return
 	}
 	r.send(state.Started{Docs: docs, Link: link})
+}
+
+// isLink reports whether an address or its fragment means to be a link to a configuration. What it
+// may be else was never ours, and nothing is said of it.
+func isLink(address string) bool {
+	_, fragment, _ := strings.Cut(address, "#")
+	return strings.Contains(fragment, "c=")
 }
 
 func address(part string) string {
@@ -187,10 +194,10 @@ func (r *root) replace(hash string) {
 	})
 }
 
-// openHash follows a link that was clicked or typed while the page is open.
-func (r *root) openHash() {
+// openHash follows a link that was clicked or typed while the page is open, and the way back.
+func (r *root) openHash(left string) {
 	hash := address("hash")
-	if hash == "" || hash == "#" {
+	if !isLink(hash) {
 		r.send(state.LinkLeft{})
 		return
 	}
@@ -199,5 +206,5 @@ func (r *root) openHash() {
 		r.send(state.LinkRefused{Link: brief(hash), Reason: err.Error()})
 		return
 	}
-	r.send(state.LinkOpened{Docs: docs, Link: link})
+	r.send(state.LinkOpened{Docs: docs, Link: link, First: !isLink(left)})
 }

@@ -9,20 +9,21 @@ import (
 	"distopt/web/state"
 )
 
-// on binds f to an event of the window for the page's life.
-func on(name string, f func(e app.Value)) {
+// on binds f to an event of the window for the page's life: before the elements see it, or after.
+func on(name string, before bool, f func(e app.Value)) {
 	app.Window().Call("addEventListener", name, app.FuncOf(func(_ app.Value, args []app.Value) any {
 		f(args[0])
 		return nil
-	}))
+	}), before)
 }
 
 // listen binds what belongs to no element: hash, keys, files dropped, changes of the theme.
 func (r *root) listen() {
-	on("hashchange", func(app.Value) { r.openHash() })
-	on("keydown", r.onKey)
-	on("dragover", func(e app.Value) { e.Call("preventDefault") })
-	on("drop", func(e app.Value) {
+	on("hashchange", false, func(e app.Value) { r.openHash(e.Get("oldURL").String()) })
+	on("keydown", true, r.onSecondKey)
+	on("keydown", false, r.onKey)
+	on("dragover", false, func(e app.Value) { e.Call("preventDefault") })
+	on("drop", false, func(e app.Value) {
 		e.Call("preventDefault")
 		if files := e.Get("dataTransfer").Get("files"); files.Length() > 0 {
 			r.send(state.FileChosen{File: files.Index(0)})
@@ -51,6 +52,35 @@ func typing(target app.Value) bool {
 
 // regions are what F6 moves between.
 var regions = [...]string{ids.Preset, ids.TabForm, ids.StepTime, ids.Timeline, ids.TimelineTable, ids.Inspector, "pane"}
+
+// onSecondKey goes where the key after G says. It sees the key before what has the focus, for which
+// it may mean something else.
+func (r *root) onSecondKey(e app.Value) {
+	key := e.Get("key").String()
+	if !r.going || key == "Shift" {
+		return
+	}
+	r.going = false
+	if typing(e.Get("target")) || e.Get("ctrlKey").Bool() || e.Get("metaKey").Bool() || e.Get("altKey").Bool() || r.state.Dialog != state.NoDialog {
+		return
+	}
+	switch strings.ToLower(key) {
+	case "t":
+		focusFirst(ids.Timeline, ids.TimelineTable)
+	case "b":
+		if r.state.Table {
+			r.send(state.TableToggled{})
+		}
+		r.send(state.DetailPicked{Tab: state.Buckets})
+		soon(func() bool { return focusFirst(ids.Buckets) })
+	case "c":
+		focus(ids.TabForm)
+	default:
+		return
+	}
+	e.Call("preventDefault")
+	e.Call("stopPropagation")
+}
 
 func (r *root) onKey(e app.Value) {
 	target := e.Get("target")
@@ -89,22 +119,6 @@ func (r *root) onKey(e app.Value) {
 	if typing(target) || e.Get("altKey").Bool() || e.Get("defaultPrevented").Bool() || r.state.Dialog != state.NoDialog {
 		return
 	}
-	if r.going {
-		r.going = false
-		switch key {
-		case "t":
-			focusFirst(ids.Timeline, ids.TimelineTable)
-		case "b":
-			if r.state.Table {
-				r.send(state.TableToggled{})
-			}
-			r.send(state.DetailPicked{Tab: state.Buckets})
-			soon(func() bool { return focusFirst(ids.Buckets) })
-		case "c":
-			focus(ids.TabForm)
-		}
-		return
-	}
 	switch key {
 	case "?":
 		done(state.DialogOpened{Dialog: state.Help})
@@ -112,7 +126,7 @@ func (r *root) onKey(e app.Value) {
 		done(state.SlotPicked{Slot: 1 - r.state.Shown})
 	case "X":
 		done(state.ComparePicked{})
-	case "g":
+	case "g", "G":
 		r.going = true
 	case "t":
 		if within("pane", target) {

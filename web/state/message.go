@@ -97,8 +97,9 @@ type (
 	}
 	// LinkOpened is a link that arrived while the page is open.
 	LinkOpened struct {
-		Docs [2]Document
-		Link Opened
+		Docs  [2]Document
+		Link  Opened
+		First bool // the address that was left is no link
 	}
 	// LinkMade is the link to what is shown, on its way to the clipboard.
 	LinkMade struct{ Link string }
@@ -108,7 +109,8 @@ type (
 		Copy Copy
 	}
 	LinkRefused struct{ Link, Reason string }
-	// LinkLeft is the address without a link again, as by the browser's back button.
+	// LinkLeft is the address without a link again, as by the browser's back button: what was shown
+	// before the first link is shown again.
 	LinkLeft struct{}
 
 	Simulated struct {

@@ -15,6 +15,27 @@ type Reading struct {
 	Text string
 }
 
+// Texts gives both texts as they are after a message that brings a new one. They are kept before
+// Update reads them, so that a text whose reading ends the program is not lost.
+func Texts(s *State, m Msg) (texts [2]string, ok bool) {
+	texts = [2]string{s.Slots[A].Doc.Text, s.Slots[B].Doc.Text}
+	switch m := m.(type) {
+	case TextEdited:
+		texts[s.Shown] = m.Text
+	case Imported:
+		texts[s.Shown] = m.Text
+		return texts, len(m.Text) <= ImportLimit
+	case LinkOpened:
+		texts = [2]string{m.Docs[A].Text, m.Docs[B].Text}
+	case Started:
+		texts = [2]string{m.Docs[A].Text, m.Docs[B].Text}
+		return texts, m.Link != Opened{}
+	default:
+		return texts, false
+	}
+	return texts, true
+}
+
 // Read reads a text.
 func Read(text string) *Reading { return &Reading{*importer.Read(text), text} }
 

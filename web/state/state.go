@@ -53,8 +53,9 @@ type State struct {
 	Notice string     // a passing remark: "Link copied"
 	Draws  int        // results that arrived so far
 
-	history history
-	nextID  int
+	history  history
+	unlinked *LinkOpened // what the way back leads to from the links opened since; nil: nowhere
+	nextID   int
 }
 
 // Slot is one configuration and what is known of it.

@@ -22,6 +22,9 @@ func Update(s State, m Msg) (State, []Effect) {
 		do(s.simulate(A)...)
 		do(s.simulate(B)...)
 	case LinkOpened:
+		if m.First {
+			s.unlinked = s.place()
+		}
 		s.remember("")
 		s.open(m.Docs, m.Link)
 		do(s.changed()...)
@@ -31,6 +34,13 @@ func Update(s State, m Msg) (State, []Effect) {
 	case LinkLeft:
 		if s.Shared.Bad != "" {
 			s.Shared.Note, s.Shared.Bad = "", ""
+		}
+		if back := s.unlinked; back != nil {
+			s.unlinked = nil
+			s.remember("")
+			s.open(back.Docs, back.Link)
+			do(s.changed()...)
+			do(s.simulate(1 - s.Shown)...)
 		}
 
 	case TextEdited:
@@ -289,6 +299,15 @@ func (s *State) open(docs [2]Document, link Opened) {
 	} else {
 		s.leaveCompare()
 	}
+}
+
+// place gives what open needs to come back to what is shown.
+func (s *State) place() *LinkOpened {
+	p := &LinkOpened{Link: Opened{Compare: s.Compare, Shown: s.Shown, Tab: s.DetailTab, Model: s.Shared.Model, Made: s.Shared.Made}}
+	for i := range p.Docs {
+		p.Docs[i] = s.Slots[i].Doc
+	}
+	return p
 }
 
 func (s *State) leaveCompare() {

@@ -257,6 +257,60 @@ func TestLeavingABadLinkTakesItsNoteAway(t *testing.T) {
 	require.Empty(t, s.Shared.Note+s.Shared.Bad)
 }
 
+func TestTheWayBackFromALinkLeadsToWhatWasShown(t *testing.T) {
+	s := opened(t)
+	s, _ = Update(s, TextEdited{Text: s.Current().Doc.Text + "# mine\n"})
+	s, _ = Update(s, ComparePicked{})
+	mine, was := s.Slots[A].Doc, *s.place()
+	link := LinkOpened{First: true, Docs: [2]Document{{Name: "x", Text: "model:\n  num_layers: 4\n"}, {Name: "y", Text: "model:\n  num_layers: 8\n"}}}
+	s, _ = Update(s, link)
+	require.False(t, s.Compare)
+	next := link
+	next.First, next.Docs[A].Text = false, "model:\n  num_layers: 12\n"
+	s, _ = Update(s, next)
+	s, _ = Update(s, link.later()) // back to the first link
+	s, effects := Update(s, LinkLeft{})
+	require.Equal(t, was, *s.place())
+	require.Len(t, simulations(effects), 1, "A has no result yet")
+	s, _ = Update(s, LinkLeft{})
+	require.Equal(t, mine, s.Slots[A].Doc)
+	s, _ = Update(s, Undone{})
+	require.Equal(t, link.Docs[A].Text, s.Slots[A].Doc.Text, "Undo knows the way too")
+}
+
+// later is the link as it is opened from another one.
+func (l LinkOpened) later() LinkOpened {
+	l.First = false
+	return l
+}
+
+// Every message that brings a text gives it away before it is read.
+func TestTextsAreKeptBeforeTheyAreRead(t *testing.T) {
+	s := opened(t)
+	b := s.Slots[B].Doc.Text
+	docs := [2]Document{{Text: "new"}, {Text: "other"}}
+	for _, c := range []struct {
+		msg  Msg
+		want [2]string
+	}{
+		{TextEdited{Text: "new"}, [2]string{"new", b}},
+		{Imported{Text: "new"}, [2]string{"new", b}},
+		{LinkOpened{Docs: docs}, [2]string{"new", "other"}},
+		{Started{Docs: docs, Link: Opened{Model: "1.0"}}, [2]string{"new", "other"}},
+	} {
+		got, ok := Texts(&s, c.msg)
+		require.True(t, ok, "%T", c.msg)
+		require.Equal(t, c.want, got, "%T", c.msg)
+	}
+	for _, m := range []Msg{Started{Docs: docs}, Imported{Text: strings.Repeat("x", ImportLimit+1)}, Undone{}, FieldEdited{}} {
+		_, ok := Texts(&s, m)
+		require.False(t, ok, "%T", m)
+	}
+	s, _ = Update(s, SlotPicked{Slot: B})
+	got, _ := Texts(&s, TextEdited{Text: "new"})
+	require.Equal(t, "new", got[B])
+}
+
 func TestFocusGoesWithTheTimelinesTable(t *testing.T) {
 	s := opened(t)
 	s, effects := Update(s, SpanTableToggled{Keys: true})

@@ -175,11 +175,22 @@
         tail = (tail + decoder.decode(bytes, { stream: true })).slice(-8192);
         return print.call(fs, fd, bytes);
       };
-      go.exit = (code) => {
-        // Events and timers that are still bound would only log that it has exited.
+      // Events and timers that are still bound would only log that it has exited.
+      const end = (reason, report) => {
         go._resume = () => {};
         go._scheduledTimeouts.clear();
-        stop("The page has stopped", `The program ended with exit code ${code}.`, tail);
+        stop("The page has stopped", reason, report);
+      };
+      go.exit = (code) => end(`The program ended with exit code ${code}.`, tail);
+      // What a call from an event or a timer throws, as a stack that is full, has left the program
+      // in the middle of its work: it cannot go on.
+      const resume = go._resume;
+      go._resume = () => {
+        try {
+          resume.call(go);
+        } catch (err) {
+          end(String(err), tail || String(err.stack || ""));
+        }
       };
       await go.run(await WebAssembly.instantiate(module, go.importObject));
     } catch (err) {
