@@ -163,6 +163,8 @@ func someValue(f *scenario.Field, rng *rand.Rand) string {
 		return strconv.FormatFloat(float64(1+rng.IntN(1000))/1024*min(125, f.Max), 'f', -1, 64)
 	case scenario.Bool:
 		return strconv.FormatBool(rng.IntN(2) == 0)
+	case scenario.Text:
+		return []string{"2", "[0,1]", "([0]*3+[1]*5)"}[rng.IntN(3)]
 	default:
 		return f.Choices[rng.IntN(len(f.Choices))]
 	}

@@ -203,7 +203,7 @@ func (x *lexer) word() string {
 			x.pos++
 			x.open = c
 			return ""
-		case c == '(' && (b.Len() == 0 || strings.HasSuffix(b.String(), "=")), c == ')' && b.Len() == 0:
+		case c == '(' && !strings.HasPrefix(text[x.pos:], "([") && (b.Len() == 0 || strings.HasSuffix(b.String(), "=")), c == ')' && b.Len() == 0:
 			x.pos++
 			return ""
 		case c == '\\' && x.pos+1 < len(text):

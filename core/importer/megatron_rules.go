@@ -11,6 +11,7 @@ const (
 		normalization normalization make-vocab-size-divisible-by make_vocab_size_divisible_by hidden-dropout hidden_dropout
 		num-experts num_moe_experts moe-router-topk moe_router_topk moe-ffn-hidden-size moe_ffn_hidden_size
 		moe-shared-expert-intermediate-size moe_shared_expert_intermediate_size moe-token-dispatcher-type moe_token_dispatcher_type
+		moe-layer-freq moe_layer_freq moe-router-dtype moe_router_dtype
 		micro-batch-size micro_batch_size global-batch-size global_batch_size
 		recompute-granularity activations_checkpoint_granularity recompute-method activations_checkpoint_method
 		recompute-num-layers activations_checkpoint_num_layers
@@ -32,7 +33,7 @@ const (
 		no-gradient-accumulation-fusion !gradient_accumulation_fusion no-overlap-p2p-communication !overlap_p2p_comm
 		no-align-param-gather !optim.align_param_gather no-check-for-nan-in-loss-and-grad !optim.check_for_nan_in_grad
 		disable-bias-linear !bias untie-embeddings-and-output-weights !share_embeddings_and_output_weights
-		sequence-parallel sequence_parallel tp-comm-overlap ub_tp_comm_overlap moe-grouped-gemm moe_grouped_gemm
+		sequence-parallel sequence_parallel tp-comm-overlap ub_tp_comm_overlap moe-grouped-gemm moe_grouped_gemm qk-layernorm qk_layernorm qk-l2-norm qk_layernorm
 		fp8-param-gather fp8_params no-fp8-wgrad !fp8_wgrad
 		overlap-grad-reduce optim.overlap_grad_sync overlap-param-gather optim.overlap_param_sync
 		overlap-param-gather-with-optimizer-step optim.overlap_param_gather_with_optimizer_step
@@ -96,10 +97,8 @@ var (
 		{"state-space layers have other parameters", `is-hybrid-model hybrid-* mamba-*`},
 		{"no other optimizer than Adam is simulated", `optimizer=adam`},
 		{"multi-token prediction has parameters of its own", `mtp-num-layers`},
-		{"every layer is simulated with experts", `moe-layer-freq=1`},
 	}
 	megatronUnsupported = []struct{ why, names string }{
-		{"norms of queries and keys are left out", `qk-layernorm qk-l2-norm`},
 		{"the biases of queries, keys and values follow all others", `add-qkv-bias`},
 		{"the batch is simulated as constant", `rampup-batch-size`},
 		{"selective recompute is simulated as that of the core of attention", `recompute-modules=core_attn`},

@@ -22,6 +22,9 @@ func (r *reader) field(n *node, f *scenario.Field) {
 		r.reject(n, f)
 		return
 	}
+	if v.kind == aSection && f.Kind == scenario.Text && v.node.isList() {
+		v = listText(v.node)
+	}
 	if v.kind == aSection {
 		what := "a list"
 		if v.node.isMap() {
@@ -49,6 +52,18 @@ func (r *reader) field(n *node, f *scenario.Field) {
 	if !f.Applies(&r.out.Scenario) {
 		k.Status, k.Value, k.Why = NoEffect, "", f.WithoutEffect(&r.out.Scenario)
 	}
+}
+
+// listText writes a list of values as a text; one that holds more is no value.
+func listText(n *node) value {
+	items := make([]string, len(n.children))
+	for i, c := range n.children {
+		if !c.isScalar() {
+			return value{kind: aSection, node: n}
+		}
+		items[i] = c.yaml.Value
+	}
+	return textValue("[" + strings.Join(items, ",") + "]")
 }
 
 func (r *reader) reject(n *node, f *scenario.Field) {

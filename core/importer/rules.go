@@ -69,7 +69,6 @@ var assumptions = []assumption{
 	{"model.rampup_batch_size", "null", "NeMo only allows it with fused_adam", Error},
 	{"model.fsdp", "false", "NeMo refuses it together with this optimizer", Error},
 	{"model.use_emha", "false", "NeMo refuses it", Error},
-	{"model.moe_layer_freq", "1", "every layer is simulated with experts", Error},
 	{"model.optim.amsgrad", "false", "Apex refuses it", Error},
 	{"model.optim.device", "cuda", "Apex refuses another one", Error},
 	{"model.moe_expert_capacity_factor", "null", "tokens are simulated as evenly spread over the experts, none dropped", Warning},

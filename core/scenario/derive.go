@@ -225,18 +225,16 @@ func (s *Scenario) Parameters() int64 {
 	whole.Parallel.TP, whole.Parallel.ETP, whole.Parallel.EP = 1, 1, 1
 	whole.Model.OverrideVocab = s.PaddedVocab() // padded for the real TP
 	z := whole.sizes()
-	n := float64(s.Model.Layers)*float64(z.layer()) + float64(z.word+z.position+z.finalNorm)
+	sparse := int64(s.expertLayers())
+	dense := int64(s.Model.Layers) - sparse
+	rest := z.word + z.position + z.finalNorm
 	if !s.Model.Tied {
-		n += float64(z.word)
+		rest += z.word
 	}
-	if n > math.MaxInt64/2 {
+	if float64(dense)*float64(z.dense())+float64(sparse)*float64(z.sparse())+float64(rest) > math.MaxInt64/2 {
 		return 0
 	}
-	total := int64(s.Model.Layers)*z.layer() + z.word + z.position + z.finalNorm
-	if !s.Model.Tied {
-		total += z.word
-	}
-	return total
+	return dense*z.dense() + sparse*z.sparse() + rest
 }
 
 // BucketSize returns the elements of every bucket and of one shard of it; 0 if they are undefined.

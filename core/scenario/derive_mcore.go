@@ -1,13 +1,39 @@
 package scenario
 
 import (
+	"strings"
+
 	"distopt/core/dtype"
 	"distopt/core/mcore"
+	"distopt/core/model"
 	"distopt/core/units"
 )
 
 // Experts returns the experts of a layer, 0 if it has one MLP.
 func (s *Scenario) Experts() int { return s.Model.Experts.Count }
+
+// ExpertPattern says which layers have experts, 1 or 0 for each and repeated over the layers; "": all.
+func (s *Scenario) ExpertPattern() string {
+	if s.Model.Experts.LayerFreq == "1" {
+		return ""
+	}
+	pattern, _ := model.ExpertPattern(s.Model.Experts.LayerFreq)
+	return pattern
+}
+
+// expertLayers counts the layers of the whole model that have experts.
+func (s *Scenario) expertLayers() int {
+	pattern := s.ExpertPattern()
+	switch {
+	case s.Experts() == 0:
+		return 0
+	case pattern == "":
+		return s.Model.Layers
+	}
+	layers := max(s.Model.Layers, 0)
+	rest := layers % len(pattern)
+	return layers/len(pattern)*strings.Count(pattern, "1") + strings.Count(pattern[:rest], "1")
+}
 
 // ExpertFFN returns moe_ffn_hidden_size.
 func (s *Scenario) ExpertFFN() int {
@@ -28,11 +54,19 @@ func (s *Scenario) ExpertTP() int {
 // ExpertProcess returns the ranks that hold the same experts (expert-data-parallel size), or 0 if
 // those of a stage do not divide.
 func (s *Scenario) ExpertProcess() int {
+	if s.Experts() == 0 {
+		return s.Process()
+	}
 	stage, part := s.Parallel.TP*s.Process(), s.ExpertTP()*s.Parallel.EP
 	if part < 1 || stage%part != 0 {
 		return 0
 	}
 	return stage / part
+}
+
+// SeparateExperts reports whether experts are reduced over other ranks than the rest.
+func (s *Scenario) SeparateExperts() bool {
+	return s.Experts() > 0 && (s.Parallel.EP > 1 || s.ExpertTP() != s.Parallel.TP)
 }
 
 // mcoreDistributed returns over how many of a group of n ranks Megatron-Core shards the state.
@@ -120,16 +154,6 @@ func (s *Scenario) MCoreOptions(stage int) mcore.Options {
 		o.FP32Patterns = []string{m.FP32Grads}
 	}
 	return o
-}
-
-// DDPLimits returns the limits in bytes of PyTorch DDP's first bucket and of all others.
-func (s *Scenario) DDPLimits() (first, rest units.Bytes) {
-	const mib, defaultCap = 1 << 20, 25
-	if mb := s.Optim.DDP.BucketCapMB; mb > 0 {
-		n := units.Bytes(mb * mib)
-		return n, n
-	}
-	return mib, defaultCap * mib
 }
 
 // DDPRebuilds reports whether PyTorch DDP makes its buckets anew from the order in which gradients

@@ -19,9 +19,10 @@ const (
 	Float
 	Bool
 	Choice
+	Text
 )
 
-var kindNames = [...]string{"integer", "number", "boolean", "choice"}
+var kindNames = [...]string{"integer", "number", "boolean", "choice", "text"}
 
 // String returns the kind as a reader calls it.
 func (k Kind) String() string { return kindNames[k] }
@@ -75,6 +76,9 @@ type Field struct {
 	ReadBy       Families // 0: all optimizers
 	Source       string   // where the key comes from
 
+	// check tells what is wrong with a Text, and form what it looks like.
+	check func(text string) error
+	form  string
 	// at returns a *int, *float64, *bool or *string into s.
 	at func(s *Scenario) any
 }
@@ -158,7 +162,10 @@ func (f *Field) Set(s *Scenario, text string) *FieldError {
 		}
 		*v = b
 	case *string:
-		c, ok := f.choice(text)
+		c, ok := text, f.check != nil && len(text) <= maxTyped && f.check(text) == nil
+		if f.check == nil {
+			c, ok = f.choice(text)
+		}
 		if !ok {
 			return f.wrong(text)
 		}
@@ -166,6 +173,9 @@ func (f *Field) Set(s *Scenario, text string) *FieldError {
 	}
 	return nil
 }
+
+// maxTyped bounds the bytes of a Text.
+const maxTyped = 1000
 
 func (f *Field) clear(s *Scenario) {
 	switch v := f.at(s).(type) {
@@ -186,7 +196,7 @@ func (f *Field) holds(s *Scenario) bool {
 	case *float64:
 		return f.Optional && *v == 0 || *v >= f.Min && *v <= f.Max
 	case *string:
-		return f.Optional && *v == "" || slices.Contains(f.Choices, *v)
+		return f.Optional && *v == "" || slices.Contains(f.Choices, *v) || f.check != nil && len(*v) <= maxTyped && f.check(*v) == nil
 	}
 	return true
 }
@@ -238,6 +248,8 @@ func (f *Field) Want() string {
 		want = "true or false"
 	case Choice:
 		want = orList(f.Choices)
+	case Text:
+		want = f.form
 	}
 	if f.Optional {
 		want += ", or null"

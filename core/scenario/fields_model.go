@@ -1,5 +1,7 @@
 package scenario
 
+import "distopt/core/model"
+
 // Bounds of sizes: far beyond any model, and such that every product of them fits an int64.
 const (
 	maxLayers = 10_000
@@ -107,8 +109,13 @@ var modelFields = []Field{
 		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.MCore },
 	},
 	{
+		Path: pathQKNorm, Label: "Query and key norms", Kind: Bool, Default: "false",
+		Help:  "Queries and keys are normalized head by head.",
+		Group: GroupModel, Rare: true, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.QKNorm },
+	},
+	{
 		Path: pathExperts, Label: "Experts", Kind: Int, Min: 1, Max: maxExpert, Default: Null, Optional: true, Null: "none",
-		Help:  "A mixture of that many MLPs in every layer, of which each token passes a few. Not with Apex's optimizers.",
+		Help:  "A mixture of that many MLPs in place of one, of which each token passes a few. Not with Apex's optimizers.",
 		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.Count },
 	},
 	{
@@ -137,4 +144,19 @@ var modelFields = []Field{
 		Help:    "How tokens reach their experts: all gathered on every rank, or sent to the ranks that hold them; flex sends with a library made for it.",
 		Group:   GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.Dispatcher },
 	},
+	{
+		Path: pathLayerFreq, Label: "Layers with experts", Kind: Text, Default: "1", check: layerFreq, form: "a number, or a list of 0 and 1 such as ([0]*3+[1]*58)",
+		Help:  "A number n: every n-th layer from the first on. A list says it for each layer, and is repeated over them.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.LayerFreq },
+	},
+	{
+		Path: pathRouterDType, Label: "Router dtype", Kind: Choice, Choices: []string{"fp32", "fp64"}, Default: Null, Optional: true, Null: "as the model",
+		Help:  "In which the router multiplies.",
+		Group: GroupModel, Rare: true, ReadBy: byExperts, Source: nemoModel, at: func(s *Scenario) any { return &s.Model.Experts.RouterDType },
+	},
+}
+
+func layerFreq(text string) error {
+	_, err := model.ExpertPattern(text)
+	return err
 }

@@ -18,6 +18,7 @@ const (
 	MaxLayers     = 6_000   // on one stage
 	MaxPassWork   = 1e18    // operations of one layer and microbatch on one rank: hours
 	MaxStepWork   = 1e21    // of both simulated steps, by the heaviest pass
+	MaxExperts    = 1 << 16 // on one rank, over the layers of a stage and one more
 	MaxRows       = 1 << 30 // of the word embeddings, padded
 	MaxHeadWidth  = 1 << 23 // of all attention heads together
 )
@@ -27,7 +28,7 @@ func (c *checker) limits() {
 	s := c.s
 	c.widthLimits()
 	if !c.usable(pathLayers, pathHidden, pathFFN, pathHeads, pathGroups, pathKV, pathSeq, pathVocab, pathOverride, pathVocabDivisor, pathTP) ||
-		!c.usable(pathExperts, pathTopK, pathExpertFFN, pathSharedFFN, pathEP, pathETP) {
+		!c.usable(pathExperts, pathTopK, pathExpertFFN, pathSharedFFN, pathEP, pathETP, pathLayerFreq) {
 		return
 	}
 	if n := s.Parameters(); n == 0 || n > MaxParameters {
@@ -52,7 +53,7 @@ func (c *checker) limits() {
 	}
 	switch {
 	case s.MCore() || s.DDP():
-		c.parameterLimit()
+		c.expertLimit()
 		c.exactBucketLimit()
 	default:
 		c.bucketLimits()
@@ -81,7 +82,7 @@ func (c *checker) widthLimits() {
 func (s *Scenario) passWork() float64 {
 	z := s.sizes()
 	tokens := float64(s.Batch.Micro) * float64(s.Model.SeqLength) / float64(s.Parallel.CP)
-	products := 4 * tokens * float64(max(z.weights()-z.experts+int64(s.Model.Experts.TopK)*z.expert, z.word))
+	products := 4 * tokens * float64(max(z.weights(), z.proj+z.qkv+z.shared+int64(s.Model.Experts.TopK)*z.expert, z.word))
 	width := float64(s.KVChannels()) * float64(s.Model.Heads) / float64(s.Parallel.TP)
 	attention := 10 * tokens * float64(s.Model.SeqLength) * width
 	rows := float64(s.Model.Hidden) + 3*width + 3*float64(s.FFN())/float64(s.Parallel.TP) + float64(s.PaddedVocab())/float64(s.Parallel.TP)
@@ -204,7 +205,11 @@ func (s *Scenario) estimateBuckets(size units.Elems) (buckets, fragments int64) 
 	z := s.sizes()
 	layers := int64(s.StageLayers())
 	// Alignment adds at most 64 elements to each parameter.
-	const pad, perLayer, others = 64, 12, 5
+	const pad, others = 64, 5
+	perLayer := int64(12)
+	if s.Model.QKNorm {
+		perLayer += 4
+	}
 	count := func(elements, params int64) int64 {
 		return (elements+params*pad)/int64(size) + 1
 	}

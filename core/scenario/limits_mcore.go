@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 
+	"distopt/core/ddp"
 	"distopt/core/units"
 )
 
@@ -10,22 +11,28 @@ import (
 // one for each parameter, and but for the last of a buffer each is filled to its size. Megatron-Core
 // cuts only the first chunk of the first stage.
 func (s *Scenario) exactBuckets() int64 {
-	const buffers = 6 // of a chunk at most: dtypes, experts, a tied embedding's own bucket
+	const (
+		buffers = 6  // of a chunk at most: dtypes, experts, a tied embedding's own bucket
+		align   = 64 // elements
+	)
 	z := s.sizes()
 	layers := int64(s.StageLayers())
-	elements := layers*z.layer() + z.word + z.position + z.finalNorm
-	if !s.Model.Tied && s.Parallel.PP == 1 {
-		elements += z.word
+	least, most := s.layerBounds(&z)
+	rest := z.word + z.position
+	if s.Parallel.PP == 1 {
+		if rest += z.finalNorm; !s.Model.Tied {
+			rest += z.word
+		}
 	}
+	elements := layers*most + rest
 	params := layers*s.layerParams() + buffers
 	if s.DDP() {
-		first, rest := s.DDPLimits()
-		size := max(int64(min(first, rest))/int64(s.ModelDType().Size()), 1)
+		size := max(int64(ddp.Limits(s.Optim.DDP.BucketCapMB)[0])/int64(s.ModelDType().Size()), 1)
 		return min(params, elements/size+buffers)
 	}
-	size, cut := s.leastBucket(elements), int64(0)
+	size, cut := s.leastBucket(layers*least+rest), int64(0)
 	if s.Optim.OverlapGradSync {
-		cut = min(params, elements/size)
+		cut = min(params, (elements+align*params)/size) // gaps count as filled
 	}
 	return cut + buffers*int64(s.Parallel.PP)*int64(s.Chunks())
 }
@@ -82,13 +89,12 @@ func (c *checker) exactBucketLimit() {
 	c.fail(path, want, edits...)
 }
 
-// parameterLimit refuses stages of too many parameters: layers of many experts.
-func (c *checker) parameterLimit() {
+// expertLimit refuses stages of too many experts.
+func (c *checker) expertLimit() {
 	s := c.s
-	n := int64(s.StageLayers()) * s.layerParams()
-	if n <= MaxFragments {
-		return
+	each := MaxExperts / (s.StageLayers() + 1)
+	if n := s.Experts() / s.Parallel.EP; n > each {
+		c.fail(pathExperts, fmt.Sprintf("at most %s experts in all layers of a stage on one rank, not %s", units.Count(MaxExperts), units.Count(int64(n*(s.StageLayers()+1)))),
+			edit(pathExperts, max(each, 1)*s.Parallel.EP))
 	}
-	fit := int(MaxFragments/int64(s.StageLayers())-15) / 2 * s.Parallel.EP
-	c.fail(pathExperts, fmt.Sprintf("at most %s parameters on one stage, not %s", units.Count(MaxFragments), units.Count(n)), edit(pathExperts, fit))
 }

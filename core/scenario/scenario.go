@@ -45,10 +45,11 @@ type Model struct {
 	HiddenDropout  float64
 	RopeFusion     bool
 	MCore          bool // mcore_gpt
+	QKNorm         bool // qk_layernorm
 	Experts        Experts
 }
 
-// Experts is a mixture of experts in place of the MLP of every layer.
+// Experts is a mixture of experts in place of the MLP, in every layer or in some.
 type Experts struct {
 	Count       int    // num_moe_experts, 0: none
 	TopK        int    // experts of one token
@@ -56,6 +57,8 @@ type Experts struct {
 	SharedFFN   int    // of the shared experts together, 0: none
 	GroupedGEMM bool   // all local experts in one kernel
 	Dispatcher  string // how tokens reach their experts
+	LayerFreq   string // moe_layer_freq: which layers have experts
+	RouterDType string // of the router's products, "": the model's
 }
 
 // Batch is how sequences are grouped.

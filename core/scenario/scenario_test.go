@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -275,7 +276,11 @@ func random(rng *rand.Rand) Scenario {
 		case *bool:
 			*v = rng.IntN(2) == 0
 		case *string:
-			*v = f.Choices[rng.IntN(len(f.Choices))]
+			if f.Kind == Text {
+				*v = strconv.Itoa(1 + rng.IntN(3))
+			} else {
+				*v = f.Choices[rng.IntN(len(f.Choices))]
+			}
 		}
 	}
 	return s

@@ -24,17 +24,15 @@ func (c *checker) experts() {
 	if c.usable(pathTopK) && x.TopK > x.Count {
 		c.fail(pathTopK, fmt.Sprintf("at most num_moe_experts (%d)", x.Count), edit(pathTopK, x.Count))
 	}
-	if c.usable(pathBias) && s.Model.Bias {
-		c.fail(pathBias, "false with num_moe_experts: experts with biases are not simulated", Edit{pathBias, "false"})
-	}
 	if c.usable(pathSP, pathTP) && s.Parallel.TP > 1 && !s.Parallel.SequenceParallel && !s.DDP() {
 		c.fail(pathSP, "true with experts and tensor parallelism", Edit{pathSP, "true"})
 	}
 	if c.usable(pathEP) && x.Count%s.Parallel.EP != 0 {
 		near := nearestFit(min(s.Parallel.EP, x.Count), x.Count, func(n int) bool { return x.Count%n == 0 && c.expertRanks(n, s.ExpertTP()) })
 		c.fail(pathEP, fmt.Sprintf("a divisor of num_moe_experts (%d)", x.Count), edit(pathEP, near))
+	} else {
+		c.expertSplit()
 	}
-	c.expertSplit()
 	c.expertFP8()
 }
 
@@ -108,7 +106,7 @@ func (c *checker) expertNotes() {
 	if c.usable(pathEP) && s.Parallel.EP > 1 {
 		c.fail(pathEP, "1 without num_moe_experts", edit(pathEP, 1))
 	}
-	for _, path := range []string{pathTopK, pathExpertFFN, pathSharedFFN, pathGroupedGEMM, pathDispatcher, pathETP} {
+	for _, path := range [...]string{pathTopK, pathExpertFFN, pathSharedFFN, pathGroupedGEMM, pathDispatcher, pathETP, pathLayerFreq, pathRouterDType} {
 		if f, _ := ByPath(path); f.Applies(s) && c.usable(path) && f.Get(s) != f.Default {
 			c.note(path, "No effect without num_moe_experts.")
 		}

@@ -89,7 +89,7 @@ func (c *checker) instances() {
 		return
 	}
 	experts := n
-	if s.Parallel.EP > 1 && s.ExpertProcess() > 0 {
+	if s.SeparateExperts() && s.ExpertProcess() > 0 {
 		experts = s.ExpertProcess()
 	}
 	if n%m.Instances == 0 && experts%m.Instances == 0 {

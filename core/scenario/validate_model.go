@@ -43,9 +43,6 @@ func (c *checker) tensorParallel() {
 	}
 	var cuts []cut
 	for _, x := range []cut{{pathHeads, s.Model.Heads}, {pathGroups, s.QueryGroups()}, {pathFFN, s.FFN()}} {
-		if x.path == pathFFN && !s.cutsFFN() {
-			continue
-		}
 		if c.usable(x.path, pathHidden) && !(x.path == pathGroups && s.Model.QueryGroups == 0) {
 			cuts = append(cuts, x)
 		}
@@ -65,12 +62,6 @@ func (c *checker) tensorParallel() {
 		want := fmt.Sprintf("a multiple of tensor_model_parallel_size (%d)", tp)
 		c.fail(x.path, want, edit(pathTP, near))
 	}
-}
-
-// cutsFFN reports whether tensor parallelism cuts ffn_hidden_size: not if experts have a size, or
-// a tensor parallelism, of their own.
-func (s *Scenario) cutsFFN() bool {
-	return s.Experts() == 0 || s.Model.Experts.FFN == 0 && s.ExpertTP() == s.Parallel.TP
 }
 
 // sequence checks how context and sequence parallelism cut a sequence.
@@ -165,7 +156,7 @@ func (c *checker) fp8() {
 		}
 	}
 	check(pathHidden, s.Model.Hidden, "hidden_size")
-	if s.FFN()%tp == 0 && s.cutsFFN() {
+	if s.FFN()%tp == 0 {
 		check(pathFFN, s.FFN()/tp, "ffn_hidden_size / TP")
 	}
 	if s.Model.Heads%tp == 0 && s.QueryGroups()%tp == 0 {

@@ -83,7 +83,7 @@ func (c *checker) interleaved() {
 	if few := s.fewStages(); p.PP <= few {
 		c.fail(pathVP, fmt.Sprintf("null, or more than %d pipeline stages (there are %d)", few, p.PP), none)
 	}
-	if p.PP == 2 && s.MCore() && s.Optim.MCore.TrainingCode && c.usable(pathOverlapP2P, pathBatchP2P, pathTrainingCode) && !p.OverlapP2P {
+	if p.PP == 2 && s.MCore() && c.usable(pathOverlapP2P, pathBatchP2P) && !p.OverlapP2P { // messages of one batch would meet
 		c.fail(pathOverlapP2P, "true with model chunks on 2 stages", Edit{pathOverlapP2P, "true"}, Edit{pathBatchP2P, "false"})
 	}
 	if c.usable(pathO2) && !s.Precision.O2 && !(s.MCore() && s.Optim.MCore.TrainingCode) {

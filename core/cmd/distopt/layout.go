@@ -78,10 +78,10 @@ func runLayout(e *env) error {
 }
 
 // isCase reports whether the words of the reference cases tell all that the layout depends on:
-// not one parameter group, what fp8_params does without fp8, or fp32 embedding gradients with
+// not norms of queries and keys, one parameter group, what fp8_params does without fp8, or fp32 embedding gradients with
 // model chunks.
 func isCase(s *scenario.Scenario) bool {
-	return !s.Optim.OneParamGroup && (s.Precision.FP8 || !s.Precision.FP8Params) &&
+	return !s.MCore() && !s.DDP() && !s.Model.QKNorm && !s.Optim.OneParamGroup && (s.Precision.FP8 || !s.Precision.FP8Params) &&
 		!s.Framework.Later.FP32EmbeddingGrads && (!s.Plain() || s.Optim.Plain.Init != scenario.InitLazy)
 }
 
