@@ -16,9 +16,10 @@ func architecture(s *scenario.Scenario) model.Config {
 		Heads: int64(s.Model.Heads), Groups: int64(s.QueryGroups()), KVChannels: int64(s.KVChannels()),
 		Vocab: int64(s.PaddedVocab()), Seq: int64(s.Model.SeqLength),
 		LearnedPositions: s.Model.Position == scenario.LearnedAbsolute,
-		RMSNorm:          s.RMSNorm(), Bias: s.Model.Bias, Gated: s.Gated(), Tied: s.Model.Tied,
+		RMSNorm:          s.RMSNorm(), Bias: s.Model.Bias, Gated: s.Gated(), Tied: s.Model.Tied, QKNorm: s.Model.QKNorm,
 		FP8: s.Precision.FP8, FP8Params: s.FP8Weights(), DType: s.ModelDType(),
 		Experts: int64(s.Experts()), TopK: int64(s.Model.Experts.TopK), ExpertFFN: int64(s.Model.Experts.FFN), SharedFFN: int64(s.Model.Experts.SharedFFN),
+		ExpertLayers: s.ExpertPattern(), FP32Router: s.Model.Experts.RouterDType == "fp32",
 	}
 }
 
@@ -28,9 +29,24 @@ func computed(c model.Config, s *scenario.Scenario) model.Config {
 	return c
 }
 
+// ep and etp are how experts are divided, 0 without any: then the settings have no effect.
+func ep(s *scenario.Scenario) int {
+	if s.Experts() == 0 {
+		return 0
+	}
+	return s.Parallel.EP
+}
+
+func etp(s *scenario.Scenario) int {
+	if s.Experts() == 0 {
+		return 0
+	}
+	return s.ExpertTP()
+}
+
 // split returns the part of the model that a stage holds.
 func split(s *scenario.Scenario, stage int) model.Split {
-	return model.Split{TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, Index: stage, VP: s.Chunks(), EP: s.Parallel.EP, ETP: s.ExpertTP()}
+	return model.Split{TP: s.Parallel.TP, SP: s.SequenceParallel(), PP: s.Parallel.PP, Index: stage, VP: s.Chunks(), EP: ep(s), ETP: etp(s)}
 }
 
 // recompute maps activations_checkpoint_granularity.
@@ -61,7 +77,7 @@ func execution(s *scenario.Scenario) model.Execution {
 		GradDType: s.Optimizer().GradSync, GradFusion: s.GradFusion(),
 		BF16Wgrad: s.Precision.FP8 && !s.Precision.FP8Wgrad,
 		Dropout:   s.Model.HiddenDropout > 0, FusedRope: s.Model.RopeFusion, Attention: gpu.Arch.Attention(),
-		EP: int64(s.Parallel.EP), ETP: int64(s.ExpertTP()), Dispatch: dispatchers[s.Model.Experts.Dispatcher],
+		EP: int64(ep(s)), ETP: int64(etp(s)), Dispatch: dispatchers[s.Model.Experts.Dispatcher],
 		Recompute: recompute[s.Recompute.Granularity], RecomputeLayers: recomputeLayers(s),
 	}
 }
@@ -73,8 +89,8 @@ func grid(s *scenario.Scenario) (parallel.Grid, error) {
 		return g, err
 	}
 	g.Redundant = s.Redundant()
-	if s.MCore() || s.DDP() {
-		return g.WithExperts(s.Parallel.EP, s.ExpertTP())
+	if s.Experts() > 0 {
+		return g.WithExperts(ep(s), etp(s))
 	}
 	return g, nil
 }
@@ -101,7 +117,7 @@ func schedule(s *scenario.Scenario) step.Config {
 		c.Group = s.MicrobatchGroup()
 		c.Unaligned = s.DDP() || !s.Optim.OverlapGradSync || !s.Optim.MCore.AlignGradReduce
 	}
-	if s.MCore() && s.Experts() > 0 {
+	if s.Experts() > 0 {
 		c.CommStreams = 2 // expert buffers have a communicator of their own
 	}
 	return c

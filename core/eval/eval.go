@@ -10,6 +10,7 @@ import (
 
 	"distopt/core/apex"
 	"distopt/core/cost"
+	"distopt/core/ddp"
 	"distopt/core/mcore"
 	"distopt/core/model"
 	"distopt/core/optim"
@@ -128,6 +129,7 @@ type laidOut struct {
 
 	apex  *apex.Layout
 	mcore *mcore.Layout
+	ddp   *ddp.Layout
 }
 
 // layOut builds one pipeline stage and its layout.
@@ -139,6 +141,8 @@ func layOut(c model.Config, s *scenario.Scenario, g parallel.Grid, p int) (laidO
 	switch s.Family() {
 	case scenario.FamilyMCore:
 		return mcoreStage(s, g, st)
+	case scenario.FamilyDDP:
+		return ddpStage(s, g, st)
 	}
 	return apexStage(s, g, st)
 }
@@ -148,6 +152,7 @@ type Layout struct {
 	Stage *model.Stage
 	Apex  *apex.Layout // NeMo, or Apex by itself
 	MCore *mcore.Layout
+	DDP   *ddp.Layout
 }
 
 // LayOut returns the buckets of one stage: for plain Apex without init_params, those that the
@@ -172,7 +177,7 @@ func LayOut(s *scenario.Scenario, index int) (*Layout, error) {
 		in := step.StageInput{Model: l.stage, New: l.construct}
 		err = step.RunStage(in, schedule(s), step.Replay{Rank: g.Representative(index), World: s.World(), Steps: 1})
 	}
-	return &Layout{l.stage, l.apex, l.mcore}, err
+	return &Layout{l.stage, l.apex, l.mcore, l.ddp}, err
 }
 
 // peakName names the rate that MFU divides by.

@@ -12,7 +12,11 @@ import (
 
 // mcoreStage lays out a stage for Megatron-Core's optimizer.
 func mcoreStage(s *scenario.Scenario, g parallel.Grid, st *model.Stage) (laidOut, error) {
-	l, err := mcore.Build(s.MCoreOptions(st.Index), mcore.Params(st, s.Quant()))
+	o := s.MCoreOptions(st.Index)
+	if s.Experts() == 0 {
+		o.Expert, o.ExpertWorld = 1, 0
+	}
+	l, err := mcore.Build(o, mcore.Params(st, s.Quant()))
 	if err != nil {
 		return laidOut{}, err
 	}

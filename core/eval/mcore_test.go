@@ -146,3 +146,17 @@ func TestRandomMegatron(t *testing.T) {
 	}
 	require.Greater(t, evaluated, 40)
 }
+
+// PyTorch DDP reduces every gradient once, bucket after bucket, and gathers nothing.
+func TestTorchDDP(t *testing.T) {
+	s := onMegatron(t)
+	s.Optim.Name, s.Precision.FP8 = scenario.TorchDDP, false
+	r, err := Evaluate(s)
+	require.NoError(t, err)
+	n := counts(r, 0)
+	require.Equal(t, map[string]int{"All-reduce": r.Figures.Buckets}, n)
+	require.Greater(t, r.Figures.Buckets, 50)
+	l, err := LayOut(s, 0)
+	require.NoError(t, err)
+	require.Len(t, l.DDP.Buckets, r.Figures.Buckets)
+}

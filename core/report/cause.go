@@ -83,7 +83,7 @@ func (m *maker) reason(st *stage, i int) string {
 	switch m.labels[c.task].Kind {
 	case step.AllGather:
 		return m.gatherReason(st, i)
-	case step.ReduceScatter, step.ShardAllReduce:
+	case step.ReduceScatter, step.ShardAllReduce, step.GradAllReduce:
 		return m.reduceReason(st, i)
 	case step.NormAllReduce:
 		return "gradient clipping needs the norm of all gradients before anything else can run"

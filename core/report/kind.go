@@ -59,6 +59,7 @@ var kinds = [step.NumKinds]kindInfo{
 	step.GradCopy:                  {name: "Gradient copy", lane: LaneCompute, share: optimizer},
 	step.ReduceScatter:             {name: "Reduce-scatter", role: communicates, lane: LaneGradSync, family: gradSync, row: true},
 	step.ShardAllReduce:            {name: "All-reduce of shards", role: communicates, lane: LaneGradSync, family: gradSync, row: true},
+	step.GradAllReduce:             {name: "All-reduce", role: communicates, lane: LaneGradSync, family: gradSync, row: true},
 	step.AllGather:                 {name: "All-gather", role: communicates, lane: LaneParamSync, family: paramSync, row: true},
 	step.SequenceParallelAllReduce: {name: "All-reduce of sequence-parallel gradients", role: communicates, lane: LaneTensor, family: tensorParallel, row: true},
 	step.EmbeddingAllReduce:        {name: "All-reduce of tied embeddings", role: communicates, lane: LaneGradSync, family: embedding, row: true},

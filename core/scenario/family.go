@@ -20,7 +20,7 @@ var (
 )
 
 // simulated are the families that can be evaluated.
-var simulated = [numFamilies]bool{FamilyNeMo: true, FamilyApex: true, FamilyMCore: true}
+var simulated = [numFamilies]bool{FamilyNeMo: true, FamilyApex: true, FamilyMCore: true, FamilyDDP: true}
 
 // String returns the family as a reader calls it.
 func (f Family) String() string { return familyNames[f] }

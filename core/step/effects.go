@@ -124,9 +124,13 @@ func (r *recorder) ReduceScatter(c *optim.Collective) {
 	}
 }
 
-// AllReduceShards is one coalesced group.
+// AllReduceShards is one coalesced group: of shards, or of whole buckets that nothing scattered.
 func (r *recorder) AllReduceShards(c *optim.Collective) {
-	r.collective(ShardAllReduce, OpAllReduce, c)
+	kind := ShardAllReduce
+	if n := len(c.Members); n > 0 && (int(c.Members[0].Bucket) >= len(r.shards) || r.shards[c.Members[0].Bucket] == 0) {
+		kind = GradAllReduce
+	}
+	r.collective(kind, OpAllReduce, c)
 }
 
 // AllGather is one coalesced group.

@@ -42,7 +42,8 @@ const (
 	ParamCopy // gathered fragments copied into parameters, FP8 transposes rebuilt
 	Exchange  // point-to-point messages of one call
 	LossSend
-	HostSync // the host waits for the whole device
+	HostSync      // the host waits for the whole device
+	GradAllReduce // one coalesced group of whole buckets
 	NumKinds
 )
 

@@ -90,7 +90,7 @@ func abbreviation(k step.Kind) string {
 		return "RS"
 	case step.AllGather:
 		return "AG"
-	case step.ShardAllReduce:
+	case step.ShardAllReduce, step.GradAllReduce:
 		return "AR"
 	}
 	return ""

@@ -226,7 +226,7 @@ func classOf(s *report.Spans, i int32, lane report.Lane) Class {
 // commClass gives the colour role of a kind of communication.
 func commClass(kind step.Kind) Class {
 	switch kind {
-	case step.ReduceScatter, step.ShardAllReduce, step.GradCopy, step.NormAllReduce:
+	case step.ReduceScatter, step.ShardAllReduce, step.GradAllReduce, step.GradCopy, step.NormAllReduce:
 		return ClassGradSync
 	case step.AllGather, step.AmaxAllReduce, step.ParamCopy, step.Cast:
 		return ClassParamSync

@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"distopt/core/bucket"
+	"distopt/core/ddp"
 	"distopt/core/eval"
 	"distopt/core/importer"
 	"distopt/core/oracle"
 	"distopt/core/scenario"
+	"distopt/core/units"
 )
 
 // layoutCase is a layout as a reference case: what was run, then what came out. No case tells in
@@ -65,6 +68,9 @@ func runLayout(e *env) error {
 	if l.MCore != nil {
 		return e.json(oracle.DescribeMegatron(l.MCore, ranks))
 	}
+	if l.DDP != nil {
+		return e.json(ddpLayout(s.Name, l.DDP))
+	}
 	doc := oracle.DescribeLayout(l.Apex, ranks)
 	out := layoutCase{Name: s.Name, LayoutDocument: doc}
 	c := stageCase(d, r, stage)
@@ -75,6 +81,32 @@ func runLayout(e *env) error {
 		out.Case = &c
 	}
 	return e.json(out)
+}
+
+// ddpBuckets are PyTorch DDP's, in the order of their all-reduces, in the words of its reference lists.
+type ddpBuckets struct {
+	Name   string             `json:"name"`
+	Params [][3]any           `json:"params"` // name, shape, dtype
+	Later  [][]bucket.ParamID `json:"buckets"`
+	Bytes  []units.Bytes      `json:"bytes"`
+}
+
+func ddpLayout(name string, l *ddp.Layout) ddpBuckets {
+	d := ddpBuckets{Name: name}
+	for i := range l.Params {
+		p := &l.Params[i]
+		d.Params = append(d.Params, [3]any{p.Name, p.Shape, p.DType.String()})
+	}
+	for i := range l.Buckets {
+		b := &l.Buckets[i]
+		var members []bucket.ParamID
+		for _, f := range b.Fragments {
+			members = append(members, f.Param)
+		}
+		d.Later = append(d.Later, members)
+		d.Bytes = append(d.Bytes, units.Bytes(b.Size)*b.DTypes.GradSync.Size())
+	}
+	return d
 }
 
 // isCase reports whether the words of the reference cases tell all that the layout depends on:

@@ -20,14 +20,11 @@ func drawn(t *testing.T, rng *rand.Rand) scenario.Scenario {
 
 // draw is drawn with integers of its own.
 func draw(t *testing.T, rng *rand.Rand, integer func(*scenario.Field) int) scenario.Scenario {
-	name := scenario.NeMoAdam
-	if rng.IntN(3) == 0 {
-		name = scenario.PlainApex
-	}
+	name := []string{scenario.NeMoAdam, scenario.NeMoAdam, scenario.PlainApex, scenario.MCoreAdam}[rng.IntN(4)]
 	s := scenario.Default(name)
 	for i := range scenario.Fields {
 		f := &scenario.Fields[i]
-		if f.Path == "model.optim.name" || rng.IntN(3) == 0 {
+		if f.Path == "model.optim.name" || rng.IntN(3) == 0 || !f.Applies(&s) && rng.IntN(8) > 0 {
 			continue
 		}
 		text := strconv.Itoa(integer(f))
