@@ -111,7 +111,7 @@ func TestMCoreOptions(t *testing.T) {
 	asIfSimulated(t)
 	rng := rand.New(rand.NewPCG(11, 12))
 	valid, buckets := 0, 0
-	for range 3000 {
+	for range 1000 {
 		s := random(rng)
 		s.Optim.Name = MCoreAdam
 		if rng.IntN(4) == 0 {
@@ -130,8 +130,8 @@ func TestMCoreOptions(t *testing.T) {
 		valid++
 		buckets += checkExact(t, &s)
 	}
-	require.Greater(t, valid, 300)
-	require.Greater(t, buckets, 1000)
+	require.Greater(t, valid, 100)
+	require.Greater(t, buckets, 500)
 }
 
 // checkExact builds the buckets of every stage and returns how many there are.

@@ -300,7 +300,7 @@ func TestEditsMend(t *testing.T) { bothWays(t, editsMend) }
 
 func editsMend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 1000 {
+	for range 400 {
 		s := random(rng)
 		start := s
 		var trail []string

@@ -15,17 +15,33 @@ import (
 )
 
 // dict1 is the dictionary of version 1: NeMo's keys, and the presets as they were when the format
-// was made. It must never change; presets may.
-//
-//go:embed dict1.txt
-var dict1 string
+// was made. dict2 stands before it in version 2: the presets of Megatron-Core as they were when it
+// was made. Neither must ever change; presets may.
+var (
+	//go:embed dict1.txt
+	dict1 string
+	//go:embed dict2.txt
+	dict2 string
+)
+
+// dictionary returns that of a version, nothing if there is no such version.
+func dictionary(version int) []byte {
+	switch version {
+	case 1:
+		return []byte(dict1)
+	case Version:
+		return []byte(dict2 + dict1)
+	}
+	return nil
+}
 
 const (
 	prefix   = "c="
 	checkLen = 3 // bytes of the checksum before the compressed record: the low 24 bits of its CRC-32
 )
 
-// Encode returns the fragment of a link, without "#": "c=1." and base64url characters.
+// Encode returns the fragment of a link, without "#": "c=VERSION." and base64url characters. It is
+// of version 1 unless the later one makes it much shorter.
 func Encode(l *Link) (string, error) {
 	record := appendRecord(nil, l)
 	if _, err := parseRecord(record); err != nil { // the same limits as on the way in
@@ -34,9 +50,28 @@ func Encode(l *Link) (string, error) {
 	if len(record) > MaxInflated {
 		return "", tooLong("record", len(record), MaxInflated)
 	}
+	first, err := encode(record, 1)
+	if err != nil {
+		return "", err
+	}
+	fragment, err := encode(record, Version)
+	if err != nil {
+		return "", err
+	}
+	if len(fragment) > len(first)-len(first)/8 { // earlier programs read version 1, too
+		fragment = first
+	}
+	if len(fragment) > MaxFragment {
+		return "", tooLong("fragment", len(fragment), MaxFragment)
+	}
+	return fragment, nil
+}
+
+// encode writes a record in a version of the format.
+func encode(record []byte, version int) (string, error) {
 	var b bytes.Buffer
 	b.Write(checksum(record))
-	w, err := flate.NewWriterDict(&b, flate.BestCompression, []byte(dict1))
+	w, err := flate.NewWriterDict(&b, flate.BestCompression, dictionary(version))
 	if err != nil {
 		return "", err
 	}
@@ -46,11 +81,7 @@ func Encode(l *Link) (string, error) {
 	if err := w.Close(); err != nil {
 		return "", err
 	}
-	fragment := prefix + strconv.Itoa(Version) + "." + base64.RawURLEncoding.EncodeToString(b.Bytes())
-	if len(fragment) > MaxFragment {
-		return "", tooLong("fragment", len(fragment), MaxFragment)
-	}
-	return fragment, nil
+	return prefix + strconv.Itoa(version) + "." + base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
 func tooLong(what string, got, limit int) error {
@@ -73,7 +104,9 @@ func Decode(fragment string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if version != strconv.Itoa(Version) {
+	n, _ := strconv.Atoi(version) // cut has checked it
+	dict := dictionary(n)
+	if dict == nil {
 		return nil, &Error{Reason: Newer, Version: version}
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(code)
@@ -83,7 +116,7 @@ func Decode(fragment string) (*Link, error) {
 	if len(data) < checkLen {
 		return nil, &Error{Reason: CutOff}
 	}
-	record, err := inflate(data[checkLen:])
+	record, err := inflate(data[checkLen:], dict)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +159,9 @@ func notBase64(code string) error {
 }
 
 // inflate decompresses a record of at most MaxInflated bytes.
-func inflate(data []byte) ([]byte, error) {
+func inflate(data, dict []byte) ([]byte, error) {
 	src := bufio.NewReaderSize(bytes.NewReader(data), 512) // an io.ByteReader: flate reads no further than it needs
-	r := flate.NewReaderDict(src, []byte(dict1))
+	r := flate.NewReaderDict(src, dict)
 	record, err := io.ReadAll(io.LimitReader(r, MaxInflated+1))
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -1,5 +1,5 @@
 // Package share turns what a visitor has before them into a short URL fragment and back:
-// c=1.<base64url>, the form that docs/link-format.md describes.
+// c=VERSION.<base64url>, the form that docs/link-format.md describes.
 //
 // A link holds the texts of both configurations, what the page asks to be kept of its view, and
 // with what prediction it was made. It is untrusted input: decoding is bounded in time and memory
@@ -44,8 +44,8 @@ const (
 	MaxSetting  = 1000      // bytes of a view's key or value
 )
 
-// Version of the format that Encode writes.
-const Version = 1
+// Version is the newest version of the format. All earlier ones are read, and 1 is written, too.
+const Version = 2
 
 // Reason says why a fragment cannot be opened.
 type Reason uint8
@@ -72,9 +72,9 @@ type Error struct {
 func (e *Error) Error() string {
 	switch e.Reason {
 	case NoLink:
-		return "This is no link of this program: it has no part that begins with c=1."
+		return "This is no link of this program: it has no part that begins with c=1. or c=2."
 	case Newer:
-		return fmt.Sprintf("This link was made by a newer version of this program (link format %s; this one reads format %d).", e.Version, Version)
+		return fmt.Sprintf("This link was made by a newer version of this program (link format %s; this one reads up to format %d).", e.Version, Version)
 	case TooLong:
 		return "This link is too long: " + e.Detail + "."
 	case NotText:
