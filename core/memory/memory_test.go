@@ -36,7 +36,7 @@ func (j job) config() model.Config {
 	}
 }
 
-func (j job) input(t *testing.T) (*Input, []*apex.Layout) {
+func (j job) input(t testing.TB) (*Input, []*apex.Layout) {
 	t.Helper()
 	c := j.config()
 	in := &Input{
@@ -65,7 +65,7 @@ func (j job) input(t *testing.T) (*Input, []*apex.Layout) {
 }
 
 // simulate records, prices and places two steps and the begin of a third.
-func (j job) simulate(t *testing.T, in *Input, layouts []*apex.Layout) (*step.Recording, []sched.Span) {
+func (j job) simulate(t testing.TB, in *Input, layouts []*apex.Layout) (*step.Recording, []sched.Span) {
 	t.Helper()
 	g, err := parallel.NewGrid(j.pp*j.dp, 1, 1, j.pp, j.vp, 8)
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestSeriesProperties(t *testing.T) {
 			}
 		}
 		var within [NumKinds]units.Bytes
-		for _, c := range tl.changes {
+		for _, c := range append(tl.changes, tl.beside...) {
 			if c.task == sched.None && c.at > tl.from && c.at <= tl.to {
 				within[c.kind] += c.bytes
 			}

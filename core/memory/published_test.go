@@ -76,7 +76,7 @@ func (p *published) gpu() *hw.GPU {
 }
 
 // input builds the job. Megatron-Core is the framework of every source.
-func (p *published) input(t *testing.T) *Input {
+func (p *published) input(t testing.TB) *Input {
 	t.Helper()
 	word := map[string]dtype.DType{"fp16": dtype.FP16, "bf16": dtype.BF16}[p.Precision]
 	vocab, err := model.PadVocab(p.Vocab, 128, p.TP)

@@ -60,7 +60,8 @@ type timeline struct {
 	profile *profile
 	opt     *Optimizer
 	chunks  [][2]int
-	changes []change
+	changes []change // of the main stream, in order
+	beside  []change // of buckets
 	flying  int
 	most    int
 
@@ -84,7 +85,8 @@ type bucketState struct {
 func (t *timeline) begin(s int) {
 	st := t.in.Stages[s].Model
 	t.profile, t.opt = t.in.newProfile(st), &t.in.Stages[s].Optimizer
-	t.changes, t.flying, t.most, t.step, t.updated, t.pending = t.changes[:0], 0, 0, 0, false, 0
+	t.changes, t.beside = t.changes[:0], t.beside[:0]
+	t.flying, t.most, t.step, t.updated, t.pending = 0, 0, 0, false, 0
 	t.chunks = t.chunks[:0]
 	for c := range st.Chunks {
 		t.chunks = append(t.chunks, st.Chunks[c].Modules)
@@ -103,7 +105,15 @@ func (t *timeline) begin(s int) {
 	}
 }
 
+// change is one beside the main stream.
 func (t *timeline) change(at sched.Time, k Kind, bytes units.Bytes) {
+	if bytes != 0 {
+		t.beside = append(t.beside, change{at, bytes, k, InUpdate, sched.None})
+	}
+}
+
+// main is one of the main stream, in order.
+func (t *timeline) main(at sched.Time, k Kind, bytes units.Bytes) {
 	if bytes != 0 {
 		t.changes = append(t.changes, change{at, bytes, k, InUpdate, sched.None})
 	}
@@ -141,11 +151,13 @@ func (t *timeline) pass(i sched.TaskID, l *step.Label, span sched.Span) {
 	acts, logits := p.acts[last]-p.acts[first], p.logits[last]-p.logits[first]
 	atFirst := first == t.chunks[max(l.Chunk, 0)][0]
 	t.changes = append(t.changes, change{at: span.Start, task: i, phase: phase(l.Kind)})
-	var s surge
 	if l.Kind == step.Forward {
-		s = p.forward(first, last)
-		t.change(span.Start, Activations, acts)
-		t.change(span.Start, Logits, logits)
+		s := p.forward(first, last)
+		t.main(span.Start, Activations, acts)
+		t.main(span.Start, Temporaries, s.temps)
+		t.main(span.Start, Logits, logits+s.logits)
+		t.main(span.End, Temporaries, -s.temps)
+		t.main(span.End, Logits, -s.logits)
 		if atFirst {
 			t.flying++
 			t.most = max(t.most, t.flying)
@@ -153,19 +165,18 @@ func (t *timeline) pass(i sched.TaskID, l *step.Label, span sched.Span) {
 		if t.pending > 0 {
 			t.read(first, last, span.Start)
 		}
-	} else {
-		s = p.backward(first, last)
-		t.change(span.End, Activations, -acts)
-		t.change(span.End, Logits, -logits)
-		if atFirst {
-			t.flying--
-		}
-		t.gradients(first, last, span.Start)
+		return
 	}
-	t.change(span.Start, Temporaries, s.temps)
-	t.change(span.Start, Logits, s.logits)
-	t.change(span.End, Temporaries, -s.temps)
-	t.change(span.End, Logits, -s.logits)
+	s := p.backward(first, last)
+	t.main(span.Start, Temporaries, s.temps)
+	t.main(span.Start, Logits, s.logits)
+	t.main(span.End, Activations, -acts)
+	t.main(span.End, Temporaries, -s.temps)
+	t.main(span.End, Logits, -logits-s.logits)
+	if atFirst {
+		t.flying--
+	}
+	t.gradients(first, last, span.Start)
 }
 
 // gradients allocates the buckets that modules add gradients to.
@@ -308,25 +319,37 @@ func (t *timeline) clear(at sched.Time) {
 
 // finish adds the changes up.
 func (t *timeline) finish(stage int) Stage {
-	slices.SortFunc(t.changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.task, b.task), cmp.Compare(a.kind, b.kind), cmp.Compare(a.bytes, b.bytes))
-	})
+	slices.SortStableFunc(t.beside, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	level := t.in.held(stage)
 	s := summer{level: level, total: level.Total(), width: 1, task: sched.None, phase: InUpdate}
 	if n := sched.Time(t.in.Points); n > 0 {
 		s.width, s.bounded = max((t.to-t.from+n-1)/n, 1), true
 	}
-	i := 0
-	for ; i < len(t.changes) && t.changes[i].at <= t.from; i++ {
-		s.apply(&t.changes[i])
-	}
-	s.see(0)
-	for i < len(t.changes) && t.changes[i].at < t.to {
-		at := t.changes[i].at
-		s.carry(at - t.from)
-		for ; i < len(t.changes) && t.changes[i].at == at; i++ {
-			s.apply(&t.changes[i])
+	lists := [2][]change{t.changes, t.beside}
+	until := func(end sched.Time) { // applies what happens before
+		for i := range lists {
+			n := 0
+			for n < len(lists[i]) && lists[i][n].at < end {
+				s.apply(&lists[i][n])
+				n++
+			}
+			lists[i] = lists[i][n:]
 		}
+	}
+	until(t.from + 1)
+	s.see(0)
+	for {
+		at := t.to
+		for i := range lists {
+			if len(lists[i]) > 0 {
+				at = min(at, lists[i][0].at)
+			}
+		}
+		if at == t.to {
+			break
+		}
+		s.carry(at - t.from)
+		until(at + 1)
 		s.see(at - t.from)
 	}
 	out := Stage{Held: t.in.held(stage), Series: s.points, Peak: s.peak, InFlight: t.most}
