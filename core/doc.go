@@ -23,6 +23,7 @@
 //	report        step time, exposed time and its cause, comparison
 //	scenario      the one config struct and its field table
 //	lab           a small training run on the real optimizer, for the page's numerics
+//	finding       rules that name what a configuration pays for
 //	importer      other tools' files to scenarios
 //	share         scenarios to links and back
 //	trace         timelines for other viewers

@@ -11,6 +11,7 @@ import (
 	"distopt/core/apex"
 	"distopt/core/cost"
 	"distopt/core/ddp"
+	"distopt/core/finding"
 	"distopt/core/mcore"
 	"distopt/core/model"
 	"distopt/core/optim"
@@ -95,7 +96,11 @@ func (x *Simulator) Evaluate(s *scenario.Scenario) (*report.Result, error) {
 	for i := range layouts {
 		in.Stages = append(in.Stages, layouts[i].holds())
 	}
-	return report.Make(&in)
+	out, err := report.Make(&in)
+	if err == nil {
+		out.Findings = finding.Of(s, out)
+	}
+	return out, err
 }
 
 // place runs the engine over the recording.

@@ -14,6 +14,7 @@ func (r *Result) fields(h *head) {
 	list(h, "works", &r.Works, (*Work).fields)
 	list(h, "collectives", &r.Collectives, (*Collective).fields)
 	list(h, "notes", &r.Notes, (*Note).fields)
+	list(h, "findings", &r.Findings, (*Finding).fields)
 }
 
 func (f *Figures) fields(h *head) {
@@ -160,6 +161,21 @@ func (c *Collective) fields(h *head) {
 }
 
 func (r *Rule) fields(h *head) { h.string("text", &r.Text) }
+
+func (f *Finding) fields(h *head) {
+	h.string("rule", &f.Rule)
+	integer(h, "stage", &f.Stage)
+	h.string("text", &f.Text)
+	integer(h, "cost_ns", &f.Cost)
+	integer(h, "bytes", &f.Bytes)
+	h.string("path", &f.Path)
+	list(h, "changes", &f.Changes, (*Change).fields)
+}
+
+func (c *Change) fields(h *head) {
+	h.string("path", &c.Path)
+	h.string("value", &c.Value)
+}
 
 func (n *Note) fields(h *head) {
 	if h.has("path", n.Path != "") {

@@ -25,6 +25,7 @@ type Result struct {
 	Works        []Work       `json:"works"`
 	Collectives  []Collective `json:"collectives"`
 	Notes        []Note       `json:"notes"` // warnings and stated assumptions; never errors
+	Findings     []Finding    `json:"findings"`
 	Spans        Spans        `json:"-"`
 }
 
@@ -182,6 +183,23 @@ type Collective struct {
 	// is left to compute behind it"); empty: it is not.
 	Cause  string `json:"cause,omitempty"`
 	Reason string `json:"reason,omitempty"`
+}
+
+// Finding is what a rule found: a cost of this step and its evidence.
+type Finding struct {
+	Rule    string     `json:"rule"`
+	Stage   int        `json:"stage"` // -1: all
+	Text    string     `json:"text"`
+	Cost    sched.Time `json:"cost_ns"` // exposed time, 0: none
+	Bytes   int64      `json:"bytes"`   // moved or held for nothing, 0: none
+	Path    string     `json:"path"`    // the key that decides
+	Changes []Change   `json:"changes"` // that mend it, none: there is no such key
+}
+
+// Change sets one key of the configuration.
+type Change struct {
+	Path  string `json:"path"`
+	Value string `json:"value"`
 }
 
 // Rule is how something was decided.

@@ -59,7 +59,7 @@ func (s *Scenario) MCore() bool { return s.Optim.Name == MCoreAdam }
 func (s *Scenario) DDP() bool { return s.Optim.Name == TorchDDP }
 
 // Applies reports whether the field has any effect with the optimizer that s names.
-func (f *Field) Applies(s *Scenario) bool { return f.ReadBy == 0 || f.ReadBy&(1<<s.Family()) != 0 }
+func (f *Field) Applies(s *Scenario) bool { return f.ReadBy == 0 || f.ReadBy.Has(s.Family()) }
 
 // WithoutEffect says why the field, which does not apply, has none.
 func (f *Field) WithoutEffect(s *Scenario) string {
@@ -76,6 +76,9 @@ func (f *Field) WithoutEffect(s *Scenario) string {
 	}
 	return family.Optimizer() + " does not read it"
 }
+
+// Has reports whether a family is in the set.
+func (s Families) Has(f Family) bool { return s&(1<<f) != 0 }
 
 // first returns the first family of a set that is not empty.
 func (s Families) first() Family {
