@@ -195,8 +195,8 @@ func (b *BucketPictures) draw() {
 }
 
 func (b *BucketPictures) pickRow(i int) {
-	if b.vm != nil && i >= 0 && i < len(b.vm.Rows) {
-		b.Picked(b.vm.Slot, b.vm.Stage, b.vm.Rows[i].ID)
+	if b.vm != nil && i >= 0 && i < b.vm.Len() {
+		b.Picked(b.vm.Slot, b.vm.Stage, b.vm.ID(i))
 	}
 }
 
@@ -254,13 +254,13 @@ func (b *BucketPictures) onKey(e app.Value) {
 	case "ArrowUp":
 		b.pickRow(b.detail.Index - 1)
 	case "PageDown":
-		b.pickRow(min(b.detail.Index+10, len(b.vm.Rows)-1))
+		b.pickRow(min(b.detail.Index+10, b.vm.Len()-1))
 	case "PageUp":
 		b.pickRow(max(b.detail.Index-10, 0))
 	case "Home":
 		b.pickRow(0)
 	case "End":
-		b.pickRow(len(b.vm.Rows) - 1)
+		b.pickRow(b.vm.Len() - 1)
 	case "w", "W":
 		b.zoom(0.5, 0.8)
 	case "s", "S":

@@ -46,20 +46,16 @@ func dtypeToken(d string) Token {
 
 // List draws the buckets of a stage to scale. Scroll is in pixels; only rows in view are drawn.
 func List(d *Display, l *derive.BucketList, selected int32, w, h, scroll float64, measure Measure) {
-	if len(l.Rows) == 0 {
+	if l.Len() == 0 {
 		return
 	}
 	left, right := float64(listLeft), w-listRight
 	width := right - left
-	largest := int64(1)
-	for i := range l.Rows {
-		largest = max(largest, l.Rows[i].Size)
-	}
 	first := max(int(scroll/BucketRowHeight), 0)
-	last := min(int((scroll+h)/BucketRowHeight)+1, len(l.Rows))
+	last := min(int((scroll+h)/BucketRowHeight)+1, l.Len())
 	d.clip(0, listHead, w, h)
 	for i := first; i < last; i++ {
-		row := &l.Rows[i]
+		row := l.Row(i)
 		y := listHead + float64(i*BucketRowHeight) - scroll
 		on := row.ID == selected
 		if on {
@@ -71,7 +67,7 @@ func List(d *Display, l *derive.BucketList, selected int32, w, h, scroll float64
 		}
 		d.label(left-14, y+BucketRowHeight/2, derive.Runs([]int32{row.ID}), ink, font, AlignRight)
 		d.rect(left-8, y+1, 5, BucketRowHeight-2, dtypeToken(row.DType))
-		scale := width / float64(largest)
+		scale := width / float64(l.Largest)
 		for _, s := range row.Segments {
 			a, b := left+float64(s.Start)*scale, left+float64(s.End)*scale
 			if s.Group == "" {
@@ -91,7 +87,7 @@ func List(d *Display, l *derive.BucketList, selected int32, w, h, scroll float64
 		}
 		d.label(w-10, y+BucketRowHeight/2, row.Utilisation, color, FontLabel, AlignRight)
 	}
-	bottom := min(listHead+float64(len(l.Rows)*BucketRowHeight)-scroll, listHead+h)
+	bottom := min(listHead+float64(l.Len()*BucketRowHeight)-scroll, listHead+h)
 	if n := l.Ranks; n > 1 && n <= 64 {
 		d.alpha(0.28)
 		for k := 1; k < n; k++ {
@@ -271,7 +267,7 @@ func Buffers(d *Display, b *derive.BucketDetail, w float64, measure Measure) {
 			}
 			d.rect(a, y+1, wide, BufferRowHeight-3, fill)
 			name := derive.Runs([]int32{s.Bucket})
-			if measure(name, FontLabel)+4 <= wide && (s.Mate || s.Bucket == b.ID) {
+			if !s.Run && measure(name, FontLabel)+4 <= wide && (s.Mate || s.Bucket == b.ID) {
 				d.label(a+wide/2, y+BufferRowHeight/2, name, ink, FontLabel, AlignCentre)
 			}
 		}

@@ -114,7 +114,7 @@ func sameBucket(r *report.Result, span int32, by int64) int32 {
 	best, distance := span, int64(-1)
 	for i := range r.Collectives {
 		c := &r.Collectives[i]
-		if int32(i) == g || c.Stage != own.Stage || !meet(c.Buckets, own.Buckets) {
+		if int32(i) == g || c.Stage != own.Stage || !derive.Meet(c.Buckets, own.Buckets) {
 			continue
 		}
 		if d := (int64(c.Start) - t) * by; d > 0 && (distance < 0 || d < distance) {
@@ -122,15 +122,4 @@ func sameBucket(r *report.Result, span int32, by int64) int32 {
 		}
 	}
 	return best
-}
-
-func meet(a, b []int32) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x == y {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -1,20 +1,29 @@
 package derive
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"distopt/core/report"
 )
 
-// BucketList is all buckets of one stage to scale.
+// BucketList is all buckets of one stage to scale. What a row says is made when the row is drawn.
 type BucketList struct {
 	Slot, Stage int
-	Rows        []BucketRow
-	Stages      int // how many there are to pick from
-	Ranks       int // shard borders
+	Stages      int   // how many there are to pick from
+	Ranks       int   // shard borders
+	Largest     int64 // bucket, in elements
 	Sets        []BucketSet
+
+	stage *report.Stage
 }
+
+// Len is how many buckets there are.
+func (l *BucketList) Len() int { return len(l.stage.Buckets) }
+
+// ID is that of row i.
+func (l *BucketList) ID(i int) int32 { return l.stage.Buckets[i].ID }
 
 // BucketRow is one bucket of the list.
 type BucketRow struct {
@@ -35,16 +44,21 @@ type Segment struct {
 // BucketSet is a run of rows that are synchronised together.
 type BucketSet struct{ First, Last int }
 
+// Row makes row i.
+func (l *BucketList) Row(i int) BucketRow {
+	b := &l.stage.Buckets[i]
+	fill := ratio(float64(b.Filled), float64(b.Size))
+	return BucketRow{
+		ID: b.ID, Size: b.Size, Utilisation: Percent(fill), Low: fill < 0.5,
+		DType: DTypeName(b.Sync), Segments: segments(l.stage, b),
+	}
+}
+
 func bucketList(r *report.Result, slot, stage int) *BucketList {
-	l := &BucketList{Slot: slot, Stage: stage, Stages: len(r.Stages), Ranks: r.Grid.Distributed}
 	st := &r.Stages[stage]
+	l := &BucketList{Slot: slot, Stage: stage, Stages: len(r.Stages), Ranks: r.Grid.Distributed, Largest: 1, stage: st}
 	for i := range st.Buckets {
-		b := &st.Buckets[i]
-		fill := ratio(float64(b.Filled), float64(b.Size))
-		l.Rows = append(l.Rows, BucketRow{
-			ID: b.ID, Size: b.Size, Utilisation: Percent(fill), Low: fill < 0.5,
-			DType: DTypeName(b.Sync), Segments: segments(st, b),
-		})
+		l.Largest = max(l.Largest, st.Buckets[i].Size)
 	}
 	for i := 0; i < len(st.Buckets); {
 		j := i
@@ -62,9 +76,7 @@ func bucketList(r *report.Result, slot, stage int) *BucketList {
 // segments joins neighbouring fragments of the same kind and leaves gaps as padding.
 func segments(st *report.Stage, b *report.Bucket) (out []Segment) {
 	order := slices.Clone(b.Fragments)
-	slices.SortStableFunc(order, func(x, y report.Fragment) int {
-		return int(min(max(x.InBucket[0]-y.InBucket[0], -1), 1))
-	})
+	slices.SortStableFunc(order, func(x, y report.Fragment) int { return cmp.Compare(x.InBucket[0], y.InBucket[0]) })
 	at := int64(0)
 	for _, f := range order {
 		if f.InBucket[0] == f.InBucket[1] {
@@ -133,6 +145,7 @@ type BufferSlot struct {
 	Start, End int64
 	Bucket     int32
 	Mate       bool // synchronised together with the selected bucket
+	Run        bool // several buckets in a row, Bucket the first
 }
 
 func bucketDetail(r *report.Result, slot, stage int, id int32) *BucketDetail {
@@ -196,16 +209,21 @@ func dtypeSize(d string) int64 {
 
 func interval(r [2]int64) string { return "[" + Count(r[0]) + ", " + Count(r[1]) + ")" }
 
+// ownersOf gives the first and the last rank whose shards a range touches.
+func ownersOf(r [2]int64, shard int64) [2]int64 {
+	if shard <= 0 {
+		return [2]int64{}
+	}
+	return [2]int64{r[0] / shard, (r[1] - 1) / shard}
+}
+
 // owners names the ranks whose shards a range touches.
 func owners(r [2]int64, shard int64) string {
-	if shard <= 0 {
-		return "0"
+	ranks := ownersOf(r, shard)
+	if ranks[0] == ranks[1] {
+		return Count(ranks[0])
 	}
-	first, last := r[0]/shard, (r[1]-1)/shard
-	if first == last {
-		return Count(first)
-	}
-	return Count(first) + "–" + Count(last)
+	return Count(ranks[0]) + "–" + Count(ranks[1])
 }
 
 // GroupClass names the colour of a group of parameters.

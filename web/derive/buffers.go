@@ -1,11 +1,15 @@
 package derive
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"distopt/core/report"
 )
+
+// slotLimit is how many buckets of a buffer are drawn one by one: more are narrower than a pixel.
+const slotLimit = 2000
 
 // buffers lists the contiguous buffers of a stage with the slots that buckets use.
 func buffers(st *report.Stage, selected *report.Bucket) (rows []BufferRow) {
@@ -18,17 +22,27 @@ func buffers(st *report.Stage, selected *report.Bucket) (rows []BufferRow) {
 		at := int64(0)
 		var hole int64
 		order := bucketsOf(st, buf.Key)
-		slices.SortStableFunc(order, func(a, b *report.Bucket) int { return int(min(max(a.Offset-b.Offset, -1), 1)) })
+		byOffset := func(a, b *report.Bucket) int { return cmp.Compare(a.Offset, b.Offset) }
+		if !slices.IsSortedFunc(order, byOffset) {
+			slices.SortStableFunc(order, byOffset)
+		}
 		for _, b := range order {
 			if b.Offset > at {
-				row.Slots = append(row.Slots, BufferSlot{at, b.Offset, -1, false})
+				row.Slots = append(row.Slots, BufferSlot{Start: at, End: b.Offset, Bucket: -1})
 				hole += b.Offset - at
 			}
-			row.Slots = append(row.Slots, BufferSlot{b.Offset, b.Offset + b.Size, b.ID, b.Set == selected.Set})
-			at = b.Offset + b.Size
+			slot := BufferSlot{Start: b.Offset, End: b.Offset + b.Size, Bucket: b.ID, Mate: b.Set == selected.Set}
+			at = slot.End
+			if n := len(row.Slots); n > 0 && len(order) > slotLimit && b.ID != selected.ID {
+				if last := &row.Slots[n-1]; last.End == slot.Start && last.Bucket >= 0 && last.Bucket != selected.ID && last.Mate == slot.Mate {
+					last.End, last.Run = slot.End, true
+					continue
+				}
+			}
+			row.Slots = append(row.Slots, slot)
 		}
 		if at < buf.Length {
-			row.Slots = append(row.Slots, BufferSlot{at, buf.Length, -1, false})
+			row.Slots = append(row.Slots, BufferSlot{Start: at, End: buf.Length, Bucket: -1})
 			hole += buf.Length - at
 		}
 		if hole > 0 && len(order) > 0 {
@@ -61,12 +75,11 @@ func bufferLabel(key string) string {
 func bucketsOf(st *report.Stage, key string) (out []*report.Bucket) {
 	for i := range st.Buckets {
 		b := &st.Buckets[i]
-		if key == BufferKey(b) {
+		state, rest, _ := strings.Cut(key, "/")
+		grad, sync, _ := strings.Cut(rest, "/")
+		if state == b.State && grad == b.Grad && sync == b.Sync {
 			out = append(out, b)
 		}
 	}
 	return out
 }
-
-// BufferKey is the key of the buffer that holds a bucket.
-func BufferKey(b *report.Bucket) string { return b.State + "/" + b.Grad + "/" + b.Sync }

@@ -1,8 +1,12 @@
 package derive
 
 import (
+	"encoding/csv"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -182,8 +186,95 @@ func TestTablesSortAndExport(t *testing.T) {
 	require.False(t, exposed.Rows[len(exposed.Rows)-1].Hot)
 	table := bucketTable(r, 0, state.Sort{Column: 2}, state.NoSelection, 0)
 	require.Equal(t, int32(5), table.Rows[0].Bucket, "the emptiest first")
-	csv := CSV(&Table{Columns: []Column{{Title: "a"}, {Title: "b"}}, Rows: []TableRow{{Cells: []string{`x,"y`, "1,000"}}}})
-	require.Equal(t, "a,b\r\n\"x,\"\"y\",\"1,000\"\r\n", csv)
+	quoted := newTable("", "", 3, []field{
+		{title: "a", csv: "a", text: func(i int) string { return [...]string{`x,"y`, "1\n2", "z"}[i] }},
+		{title: "range"},
+		{title: "b", csv: "b (ns)", number: func(i int) float64 { return [...]float64{1e3, missing, 1.0 / 3}[i] }},
+		whole("", "c", func(i int) int64 { return 201_326_592 }),
+	}, state.Sort{Column: 2, Reverse: true}, func(i int) TableRow { return TableRow{} })
+	require.Equal(t, "a,b (ns),c\r\n\"x,\"\"y\",1000,201326592\r\nz,0.3333333333333333,201326592\r\n\"1\n2\",,201326592\r\n", CSV(quoted))
+}
+
+// What the page rounds and spells for the eye is bare and whole in the CSV.
+func TestCSVHoldsBareNumbers(t *testing.T) {
+	r := sample.Result(2, 4)
+	for _, table := range []*Table{
+		collectives(r, state.Sort{Column: -1}, state.NoSelection, 0), bucketTable(r, 1, state.Sort{Column: -1}, state.NoSelection, 0),
+		operations(r, state.Sort{Column: -1}, state.NoSelection, 0), fragmentTable(bucketDetail(r, 0, 0, 2), state.Sort{Column: -1}),
+	} {
+		lines, err := csv.NewReader(strings.NewReader(CSV(table))).ReadAll()
+		require.NoError(t, err)
+		require.Len(t, lines, table.Total+1)
+		require.Greater(t, table.Total, 1, table.Name)
+		c := 0
+		for _, f := range table.fields {
+			if f.csv == "" {
+				continue
+			}
+			require.Equal(t, f.csv, lines[0][c])
+			for i, line := range lines[1:] {
+				require.NotContains(t, line[c], thin)
+				if f.number != nil {
+					x, err := strconv.ParseFloat(line[c], 64)
+					require.NoError(t, err, "%s: %s", table.Name, f.csv)
+					require.Equal(t, f.number(i), x)
+				}
+			}
+			c++
+		}
+		for i := range table.Rows {
+			require.Len(t, table.Rows[i].Cells, len(table.Columns), table.Name)
+		}
+	}
+	lines, err := csv.NewReader(strings.NewReader(CSV(collectives(r, state.Sort{Column: -1}, state.NoSelection, 0)))).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, strconv.FormatInt(int64(r.Collectives[0].Length), 10), lines[1][slices.Index(lines[0], "Length (ns)")])
+}
+
+// A hundred thousand buckets, the most that a step has, are as quick to show as a few.
+func TestManyBuckets(t *testing.T) {
+	r := sample.Result(1, 4)
+	st := &r.Stages[0]
+	some := st.Buckets[:2]
+	st.Buckets = nil
+	for i := range 100_000 {
+		b := some[i%2]
+		b.ID, b.Set, b.Offset = int32(i), i/4000, int64(i)*b.Size
+		st.Buckets = append(st.Buckets, b)
+		r.Collectives[i%len(r.Collectives)].Buckets = append(r.Collectives[i%len(r.Collectives)].Buckets, int32(i))
+	}
+	for i := range r.Collectives {
+		slices.Sort(r.Collectives[i].Buckets)
+	}
+	st.GradBuffers[0].Length = 100_000 * some[0].Size
+	s, _ := state.Update(state.New(), state.Started{Docs: state.Opening()})
+	s, _ = state.Update(s, state.Simulated{Slot: state.A, ID: s.Slots[state.A].Request, Result: r})
+	c := &Cache{}
+	show := func(name string, m state.Msg) Page {
+		began := time.Now()
+		s, _ = state.Update(s, m)
+		p := c.Page(&s)
+		require.Less(t, time.Since(began), 5*time.Second, name) // some 100 ms on an idle machine
+		return p
+	}
+	p := show("arrival", state.FigureOpened{})
+	require.Equal(t, 100_000, p.Details.List.Len())
+	require.Equal(t, int32(99_999), p.Details.List.Row(99_999).ID)
+	p = show("bucket", state.BucketPicked{Bucket: 50_000})
+	for _, row := range p.Details.Bucket.Buffers {
+		require.LessOrEqual(t, len(row.Slots), 10, "neighbours narrower than a pixel are one slot")
+	}
+	require.NotEmpty(t, p.Timeline.Marked.Related[0])
+	p = show("table", state.TableToggled{})
+	require.Nil(t, p.Details.Bucket, "nothing is made that is not shown")
+	require.Len(t, p.Details.Table.Rows, tableLimit)
+	require.Equal(t, "0–3999", p.Details.Table.Rows[0].Cells[10])
+	for column := range p.Details.Table.Columns {
+		show("sort", state.SortPicked{Column: column})
+	}
+	began := time.Now()
+	require.Equal(t, 100_001, strings.Count(CSV(p.Details.Table), "\n"))
+	require.Less(t, time.Since(began), 5*time.Second)
 }
 
 func TestSegmentsCoverTheBucket(t *testing.T) {

@@ -26,18 +26,19 @@ func (c *Cache) detailsOf(s *state.State, a, b *report.Result) *Details {
 		k.collectives = len(r.Collectives)
 		lk := listKey{r, slot, stage}
 		k.list = c.list.get(lk, func() *BucketList { return bucketList(r, slot, stage) })
-		id := int32(0)
-		if s.Select.Bucket >= 0 && s.Select.Slot == slot && s.Select.Stage == stage {
-			id = s.Select.Bucket
-		}
-		bk := bucketKey{lk, id}
-		k.bucket = c.bucket.get(bk, func() *BucketDetail { return bucketDetail(r, slot, stage, id) })
 		tk := tableKey{lk, s.DetailTab, s.Sort, s.Select}
 		switch s.DetailTab {
 		case state.Buckets:
 			if s.Table {
 				k.rows = c.table.get(tk, func() *Table { return bucketTable(r, stage, s.Sort, s.Select, slot) })
+				break
 			}
+			id := int32(0)
+			if s.Select.Bucket >= 0 && s.Select.Slot == slot && s.Select.Stage == stage {
+				id = s.Select.Bucket
+			}
+			bk := bucketKey{lk, id}
+			k.bucket = c.bucket.get(bk, func() *BucketDetail { return bucketDetail(r, slot, stage, id) })
 			fk := fragmentsKey{k.bucket, s.FragmentSort}
 			k.fragments = c.fragments.get(fk, func() *Table { return fragmentTable(k.bucket, s.FragmentSort) })
 		case state.Collectives:
@@ -62,7 +63,7 @@ func details(k detailsKey, r *report.Result) *Details {
 	}
 	count := ""
 	if k.list != nil {
-		count = Count(int64(len(k.list.Rows)))
+		count = Count(int64(k.list.Len()))
 		for i := range k.list.Stages {
 			n := itoa(i)
 			d.Stages = append(d.Stages, Option{n, "Stage " + n, i == k.list.Stage})

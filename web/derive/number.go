@@ -189,6 +189,21 @@ func Runs(ids []int32) string {
 	return b.String()
 }
 
+// Meet reports whether two lists of ascending numbers share one.
+func Meet(a, b []int32) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 func contains(list, word string) bool {
 	for w := range strings.FieldsSeq(list) {
 		if w == word {

@@ -166,47 +166,77 @@ func portion(n, total int) string {
 // labTable is the twin of the charts: a row for each step of each variant.
 func labTable(l *state.Lab, sort state.Sort) *Table {
 	tensor := labTensor(l)
-	t := &Table{
-		Name: "numerics", Caption: "Steps of the run; tensor " + l.Frame.Tensors[tensor].Name,
-		Columns: []Column{
-			{Title: "Variant"}, {Title: "Step", Number: true}, {Title: "Loss", Number: true}, {Title: "Gradient norm", Number: true}, {Title: "Loss scale", Number: true},
-			{Title: "Amax", Number: true}, {Title: "Largest of its history", Number: true}, {Title: "Scale", Number: true},
-			{Title: "Saturated", Number: true}, {Title: "Flushed to zero", Number: true}, {Title: "Gradient to zero", Number: true},
-			{Title: "exp_avg to zero", Number: true}, {Title: "exp_avg_sq to zero", Number: true},
-			{Title: "Ranks differ", Number: true}, {Title: "BEFORE differs", Number: true}, {Title: "Cause"},
-		},
-	}
 	marks := labMarks(l.Config.Variants)
-	var keys [][]float64
+	type run struct {
+		step, mark int
+		*lab.VariantRun
+		x       lab.TensorRun
+		stopped bool
+	}
+	var runs []run
 	for i := range l.Records {
 		r := &l.Records[i]
 		for k := range r.Variants {
 			v := &r.Variants[k]
-			x := lab.TensorRun{}
-			if tensor < len(v.Tensors) {
-				x = v.Tensors[tensor]
+			x := run{step: r.Step, mark: k, VariantRun: v, stopped: tensor >= len(v.Tensors)}
+			if !x.stopped {
+				x.x = v.Tensors[tensor]
 			}
-			differs, before := Count(int64(v.Differs)), Count(int64(v.Before))
-			if !l.Frame.Variants[k].Before.Checked {
-				before = "–"
-			}
-			number := []float64{0, float64(r.Step), float64(v.Loss), float64(v.GradNorm), float64(v.LossScale), float64(x.Amax), float64(x.AmaxMax), float64(x.Scale),
-				x.Saturated, x.Flushed, x.GradFlushed, x.MFlushed, x.VFlushed, float64(v.Differs), float64(v.Before), 0}
-			keys = append(keys, number)
-			cells := []string{
-				marks[k].name, Count(int64(r.Step)), numeral(number[2], 6), numeral(number[3], 4), numeral(number[4], 6),
-				numeral(number[5], 6), numeral(number[6], 6), numeral(number[7], 6),
-				Percent(x.Saturated), Percent(x.Flushed), Percent(x.GradFlushed), Percent(x.MFlushed), Percent(x.VFlushed),
-				differs, before, v.Event,
-			}
-			if tensor >= len(v.Tensors) { // it has stopped
-				for c := 2; c < len(cells)-1; c++ {
-					cells[c] = "–"
-				}
-			}
-			t.Rows = append(t.Rows, TableRow{Span: -1, Bucket: -1, Colour: marks[k].colour, Cells: cells})
+			runs = append(runs, x)
 		}
 	}
-	sortTable(t, keys, sort)
-	return t
+	number := func(title, csv string, of func(r *run) float64) field {
+		return field{title, csv, func(i int) float64 {
+			if runs[i].stopped {
+				return missing
+			}
+			return of(&runs[i])
+		}, nil}
+	}
+	share := func(title string, of func(r *run) float64) field { return number(title, title+" (fraction)", of) }
+	fields := []field{
+		{title: "Variant", csv: "Variant", text: func(i int) string { return marks[runs[i].mark].name }},
+		whole("Step", "Step", func(i int) int { return runs[i].step }),
+		number("Loss", "Loss", func(r *run) float64 { return float64(r.Loss) }),
+		number("Gradient norm", "Gradient norm", func(r *run) float64 { return float64(r.GradNorm) }),
+		number("Loss scale", "Loss scale", func(r *run) float64 { return float64(r.LossScale) }),
+		number("Amax", "Amax", func(r *run) float64 { return float64(r.x.Amax) }),
+		number("Largest of its history", "Largest of its history", func(r *run) float64 { return float64(r.x.AmaxMax) }),
+		number("Scale", "Scale", func(r *run) float64 { return float64(r.x.Scale) }),
+		share("Saturated", func(r *run) float64 { return r.x.Saturated }),
+		share("Flushed to zero", func(r *run) float64 { return r.x.Flushed }),
+		share("Gradient to zero", func(r *run) float64 { return r.x.GradFlushed }),
+		share("exp_avg to zero", func(r *run) float64 { return r.x.MFlushed }),
+		share("exp_avg_sq to zero", func(r *run) float64 { return r.x.VFlushed }),
+		number("Ranks differ", "Ranks differ (elements)", func(r *run) float64 { return float64(r.Differs) }),
+		number("BEFORE differs", "BEFORE differs (elements)", func(r *run) float64 {
+			if !l.Frame.Variants[r.mark].Before.Checked {
+				return missing
+			}
+			return float64(r.Before)
+		}),
+		{title: "Cause", csv: "Cause", text: func(i int) string { return runs[i].Event }},
+	}
+	figures := [...]int{2: 6, 3: 4, 4: 6, 5: 6, 6: 6, 7: 6}
+	return newTable("numerics", "Steps of the run; tensor "+l.Frame.Tensors[tensor].Name, len(runs), fields, sort, func(i int) TableRow {
+		cells := make([]string, len(fields))
+		for c := range cells {
+			f := &fields[c]
+			if f.number == nil {
+				cells[c] = f.text(i)
+				continue
+			}
+			switch x := f.number(i); {
+			case isMissing(x):
+				cells[c] = "–"
+			case strings.HasSuffix(f.csv, "(fraction)"):
+				cells[c] = Percent(x)
+			case c < len(figures) && figures[c] > 0:
+				cells[c] = numeral(x, figures[c])
+			default:
+				cells[c] = Count(int64(x))
+			}
+		}
+		return TableRow{Span: -1, Bucket: -1, Colour: marks[runs[i].mark].colour, Cells: cells}
+	})
 }

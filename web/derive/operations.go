@@ -5,34 +5,44 @@ import (
 	"distopt/web/state"
 )
 
+// operationLimit is how many operations a table has.
+const operationLimit = 100_000
+
 // operations is the timeline as a table: passes, optimizer and communication of every stage.
 func operations(r *report.Result, sort state.Sort, sel state.Selection, slot int) *Table {
-	t := &Table{Name: "timeline", Caption: "Operations of one step"}
-	for _, c := range [...]Column{{Title: "Stage", Number: true}, {Title: "Lane"}, {Title: "Operation"}, {Title: "Start", Number: true}, {Title: "Length", Number: true}, {Title: "Exposed", Number: true}} {
-		t.Columns = append(t.Columns, c)
-	}
 	s := &r.Spans
-	var keys [][]float64
+	var spans []int32
 	for i := range int32(s.Len()) {
-		lane := laneOf(s, i)
-		if lane == report.LaneExposed || lane == report.LaneHidden || lane == report.LaneCompute {
-			continue
+		switch laneOf(s, i) {
+		case report.LaneExposed, report.LaneHidden, report.LaneCompute:
+		default:
+			spans = append(spans, i)
 		}
-		if len(t.Rows) == tableLimit*10 {
-			t.More = s.Len() - int(i)
-			break
-		}
-		exposed := int64(0)
-		if g := s.Group[i]; g >= 0 && int(g) < len(r.Collectives) && r.Collectives[g].Span == i {
-			exposed = int64(r.Collectives[g].Exposed)
-		}
-		t.Rows = append(t.Rows, TableRow{
-			Cells: []string{itoa(int(s.Stage[i])), laneName(lane), Name(r, i), Instant(s.Start[i]), Milliseconds(s.End[i] - s.Start[i]), Milliseconds(exposed)},
-			Stage: int(s.Stage[i]), Span: i, Bucket: first(buckets(r, i)), Colour: colourName(s, i), Hot: exposed > 0,
-			Lit: sel.Slot == slot && sel.Span == i,
-		})
-		keys = append(keys, []float64{float64(s.Stage[i]), 0, 0, float64(s.Start[i]), float64(s.End[i] - s.Start[i]), float64(exposed)})
 	}
-	sortTable(t, keys, sort)
+	more := max(len(spans)-operationLimit, 0)
+	spans = spans[:len(spans)-more]
+	length := func(i int) int64 { return s.End[spans[i]] - s.Start[spans[i]] }
+	exposed := func(i int) int64 {
+		if g := s.Group[spans[i]]; g >= 0 && int(g) < len(r.Collectives) && r.Collectives[g].Span == spans[i] {
+			return int64(r.Collectives[g].Exposed)
+		}
+		return 0
+	}
+	t := newTable("timeline", "Operations of one step", len(spans), []field{
+		whole("Stage", "Stage", func(i int) int { return int(s.Stage[spans[i]]) }),
+		{title: "Lane", csv: "Lane", text: func(i int) string { return laneName(laneOf(s, spans[i])) }},
+		{title: "Operation", csv: "Operation", text: func(i int) string { return Name(r, spans[i]) }},
+		whole("Start", "Start (ns)", func(i int) int64 { return s.Start[spans[i]] }),
+		whole("Length", "Length (ns)", length),
+		whole("Exposed", "Exposed (ns)", exposed),
+	}, sort, func(k int) TableRow {
+		i := spans[k]
+		return TableRow{
+			Cells: []string{itoa(int(s.Stage[i])), laneName(laneOf(s, i)), Name(r, i), Instant(s.Start[i]), Milliseconds(length(k)), Milliseconds(exposed(k))},
+			Stage: int(s.Stage[i]), Span: i, Bucket: first(buckets(r, i)), Colour: colourName(s, i), Hot: exposed(k) > 0,
+			Lit: sel.Slot == slot && sel.Span == i,
+		}
+	})
+	t.More = more
 	return t
 }

@@ -1,8 +1,6 @@
 package derive
 
 import (
-	"slices"
-
 	"distopt/core/report"
 	"distopt/web/state"
 )
@@ -368,7 +366,7 @@ func marked(k markedKey) *Marked {
 		}
 		for i := range r.Collectives {
 			c := &r.Collectives[i]
-			if c.Stage == k.sel.Stage && (kind == "" || c.Kind == kind) && slices.ContainsFunc(c.Buckets, func(id int32) bool { return slices.Contains(ids, id) }) {
+			if c.Stage == k.sel.Stage && (kind == "" || c.Kind == kind) && Meet(c.Buckets, ids) {
 				m.Related[slot] = append(m.Related[slot], c.Span)
 			}
 		}

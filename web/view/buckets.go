@@ -37,7 +37,7 @@ func (b *Buckets) Render() app.UI {
 	return app.Elem("div").Class("buckets").Body(
 		app.Elem("div").Class("bover").ID(ids.Buckets).TabIndex(0).Role("application").Aria("label", "Buckets of the stage. Arrow keys select.").Aria("activedescendant", "bucket-current").Body(
 			app.Elem("canvas").ID("bucket-list").Aria("hidden", "true"),
-			app.Elem("div").Class("brows").DataSet("css", "height:"+derive.Plain(len(b.List.Rows)*canvas.BucketRowHeight+4)+"px").Body(b.rows()...),
+			app.Elem("div").Class("brows").DataSet("css", "height:"+derive.Plain(b.List.Len()*canvas.BucketRowHeight+4)+"px").Body(b.rows()...),
 			app.Elem("div").ID("bucket-current").Role("img").Aria("label", describe(d)).Class("sr").DataSet("bucket", int(d.ID)),
 		),
 		app.Elem("div").Class("bclose").Body(
@@ -57,11 +57,11 @@ const rowsInPage = 120
 
 // rows are what a click on the picture of the list meets.
 func (b *Buckets) rows() []app.UI {
-	first := max(min(b.First, len(b.List.Rows)-rowsInPage), 0)
-	last := min(first+rowsInPage, len(b.List.Rows))
+	first := max(min(b.First, b.List.Len()-rowsInPage), 0)
+	last := min(first+rowsInPage, b.List.Len())
 	rows := make([]app.UI, 0, last-first)
 	for i := first; i < last; i++ {
-		r := &b.List.Rows[i]
+		r := b.List.Row(i)
 		lit := r.ID == b.Bucket.ID
 		rows = append(rows, app.Elem("div").Class("brow").DataSet("css", "top:"+derive.Plain(i*canvas.BucketRowHeight)+"px").DataSet("bucket", int(r.ID)).
 			DataSet("lit", when(lit, "1")).Title("Bucket "+derive.Plain(int(r.ID))+", "+r.Utilisation+" filled").OnClick(b.onRow))

@@ -19,9 +19,6 @@ type Table struct {
 	Slot int
 }
 
-// tableRows is how many rows are put into the page at once.
-const tableRows = 400
-
 // Render places head and rows.
 func (t *Table) Render() app.UI {
 	vm := t.VM
@@ -42,14 +39,13 @@ func (t *Table) Render() app.UI {
 			app.Elem("button").Attr("type", "button").DataSet("column", i).OnClick(t.onSort).Text(c.Title + mark),
 		)
 	}
-	shown := min(len(vm.Rows), tableRows)
-	rows := make([]app.UI, shown)
-	for i := range shown {
+	rows := make([]app.UI, len(vm.Rows))
+	for i := range rows {
 		rows[i] = t.row(i)
 	}
 	note := ""
-	if more := len(vm.Rows) - shown + vm.More; more > 0 {
-		note = derive.Count(int64(more)) + " more rows. The CSV holds " + derive.Count(int64(len(vm.Rows))) + "."
+	if more := vm.Total - len(rows) + vm.More; more > 0 {
+		note = derive.Count(int64(more)) + " more rows. The CSV holds " + derive.Count(int64(vm.Total)) + "."
 	}
 	return app.Elem("div").Class("tablewrap").Body(
 		app.Elem("table").ID(t.ID).Class("rows").Body(
