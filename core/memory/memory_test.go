@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"distopt/core/apex"
+	"distopt/core/bucket"
 	"distopt/core/cost"
+	"distopt/core/ddp"
 	"distopt/core/dtype"
 	"distopt/core/hw"
 	"distopt/core/mcore"
@@ -372,14 +374,41 @@ func TestFromMCore(t *testing.T) {
 	require.Zero(t, aware.StepGrads)
 }
 
+// Gradients lie in buckets, and beside them unless they are views of these.
 func TestFromDDP(t *testing.T) {
-	params := []model.Param{{Numel: 10, DType: dtype.FP32}, {Numel: 6, DType: dtype.BF16}}
-	o := FromDDP(params, dtype.FP32, false)
+	params := []model.Param{{Name: "a.weight", Shape: []int64{10}, Numel: 10, DType: dtype.FP32}, {Name: "b.weight", Shape: []int64{6}, Numel: 6, DType: dtype.BF16}}
+	build := func(o ddp.Options) Optimizer {
+		o.World, o.State = 2, dtype.FP32
+		l, err := ddp.Build(o, params, []bucket.ParamID{1, 0})
+		require.NoError(t, err)
+		return FromDDP(l)
+	}
+	o := build(ddp.Options{MainParams: true})
 	require.EqualValues(t, 52, o.Held[Params])
 	require.EqualValues(t, 104, o.Held[Grads])
+	require.EqualValues(t, 24, o.Held[Main])
+	require.EqualValues(t, 24, o.StepGrads)
 	require.EqualValues(t, 128, o.Held[Moments])
-	views := FromDDP(params, dtype.FP32, true)
+	require.Zero(t, o.Scratch)
+	views := build(ddp.Options{BucketView: true, Foreach: true})
 	require.EqualValues(t, 52, views.Held[Grads])
+	require.EqualValues(t, 64, views.Scratch)
+
+	j := jobs[3]
+	in, layouts := j.input(t)
+	rec, spans := j.simulate(t, in, layouts)
+	before, err := Of(in, rec, spans)
+	require.NoError(t, err)
+	in.Stages[0].Optimizer.Scratch = units.GiB
+	after, err := Of(in, rec, spans)
+	require.NoError(t, err)
+	static, err := Static(in)
+	require.NoError(t, err)
+	require.Less(t, before.Stages[0].Peak.Bytes[Temporaries], units.GiB)
+	for _, p := range []Peak{after.Stages[0].Peak, static.Stages[0].Peak} {
+		require.Equal(t, units.GiB, p.Bytes[Temporaries])
+		require.Equal(t, InUpdate, p.Phase)
+	}
 }
 
 func TestErrors(t *testing.T) {

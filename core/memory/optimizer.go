@@ -3,9 +3,9 @@ package memory
 import (
 	"distopt/core/apex"
 	"distopt/core/bucket"
+	"distopt/core/ddp"
 	"distopt/core/dtype"
 	"distopt/core/mcore"
-	"distopt/core/model"
 	"distopt/core/units"
 )
 
@@ -15,6 +15,7 @@ type Optimizer struct {
 
 	StepGrads units.Bytes // copies of gradients, from the update until gradients are cleared
 	Exchange  units.Bytes // the target of an all-to-all, during each reduction
+	Scratch   units.Bytes // of the update
 
 	// Buckets are allocated and freed on the way; none: Held has everything.
 	Buckets []Bucket
@@ -111,17 +112,15 @@ func FromMCore(l *mcore.Layout, t mcore.States, rank int) Optimizer {
 	return out
 }
 
-// FromDDP returns the memory of PyTorch's DistributedDataParallel with Adam over whole parameters: gradients
-// lie in buckets, and beside them unless they are views of these (gradient_as_bucket_view).
-func FromDDP(params []model.Param, state dtype.DType, views bool) (out Optimizer) {
-	for p := range params {
-		n, q := units.Bytes(params[p].Numel), &params[p]
-		out.Held[Params] += n * q.DType.Size()
-		out.Held[Grads] += n * q.DType.Size()
-		if !views {
-			out.Held[Grads] += n * q.DType.Size()
-		}
-		out.Held[Moments] += 2 * n * state.Size()
-	}
+// FromDDP returns the memory of PyTorch's DistributedDataParallel, of whose state nothing is sharded.
+// Gradients beside the buckets are taken to be there throughout; they are not between zero_grad and backward.
+func FromDDP(l *ddp.Layout) Optimizer {
+	m := l.Memory()
+	var out Optimizer
+	out.Held[Params] = m.Params
+	out.Held[Grads] = m.Buckets + m.Grads
+	out.Held[Main] = m.Main
+	out.Held[Moments] = m.Moments
+	out.StepGrads, out.Scratch = m.MainGrads, m.Temporary
 	return out
 }

@@ -133,6 +133,8 @@ func (t *timeline) task(i sched.TaskID) {
 		t.reduce(t.ids(l), span)
 	case step.Adam:
 		t.changes = append(t.changes, change{at: span.Start, task: i, phase: InUpdate})
+		t.main(span.Start, Temporaries, t.opt.Scratch)
+		t.main(span.End, Temporaries, -t.opt.Scratch)
 		t.update(t.ids(l), span.Start)
 	case step.AllGather:
 		t.gather(t.ids(l), span)

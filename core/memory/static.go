@@ -142,7 +142,8 @@ func (o *Optimizer) passing(st *model.Stage) (p passing) {
 		}
 		p.forward = most + two + updates
 	}
-	p.update[Grads], p.update[Gathered], p.update[StepGrads] = shards, two+updates, o.StepGrads
+	p.update[Grads], p.update[Gathered] = shards, two+updates
+	p.update[StepGrads], p.update[Temporaries] = o.StepGrads, o.Scratch
 	return p
 }
 
