@@ -32,39 +32,53 @@ func (f Format) Decode(code uint32) float32 { return f.decode(code) }
 // Max returns the largest finite value.
 func (f Format) Max() float32 { return f.decode(f.max) }
 
-// Neighbours returns the finite values of the format on both sides of x, without x itself; beyond the
-// largest one there is only that one. NaN has none: it gets itself.
-func (f Format) Neighbours(x float32) (below, above float32) {
-	if x != x {
+// Overflows reports whether x lies so far beyond the largest finite value that it does not round to it:
+// further than half a step, or that far if the tie goes to the even code beyond. NaN does not.
+func (f Format) Overflows(x float32) bool {
+	limit := float64(f.Max())
+	beyond := math.Abs(float64(x)) - limit
+	half := (limit - f.next(f.max, -1)) / 2
+	return beyond > half || beyond == half && f.max&1 == 1
+}
+
+// Neighbours returns the finite values of the format next to x on both sides, without x itself;
+// an infinity where there is none. NaN gets itself.
+func (f Format) Neighbours(x float64) (below, above float64) {
+	limit := float64(f.Max())
+	switch {
+	case x != x:
 		return x, x
+	case x > limit:
+		return limit, math.Inf(1)
+	case x < -limit:
+		return math.Inf(-1), -limit
 	}
-	limit := f.Max()
-	if x > limit || x < -limit {
-		limit = float32(math.Copysign(float64(limit), float64(x)))
-		return limit, limit
-	}
-	nearest := f.decode(f.encode(x))
+	// What x rounds to, by way of fp32, is x or next to it.
+	code := f.encode(float32(x))
+	nearest := float64(f.decode(code))
 	below, above = nearest, nearest
 	if below >= x {
-		below = f.next(nearest, -1)
+		below = f.next(code, -1)
 	}
 	if above <= x {
-		above = f.next(nearest, 1)
+		above = f.next(code, 1)
 	}
 	return below, above
 }
 
-// next returns the finite value one step from x in a direction, x at the end.
-func (f Format) next(x float32, direction int) float32 {
+// next returns the value one step from a finite one in a direction, an infinity beyond the last.
+func (f Format) next(code uint32, direction int) float64 {
 	sign := uint32(1) << (f.Bits() - 1)
-	code := f.encode(x)
 	magnitude := int64(code &^ sign)
 	if code&sign != 0 {
 		magnitude = -magnitude
 	}
-	magnitude = min(max(magnitude+int64(direction), -int64(f.max)), int64(f.max))
-	if magnitude < 0 {
-		return f.decode(uint32(-magnitude) | sign)
+	magnitude += int64(direction)
+	switch {
+	case max(magnitude, -magnitude) > int64(f.max):
+		return math.Inf(direction)
+	case magnitude < 0:
+		return float64(f.decode(uint32(-magnitude) | sign))
 	}
-	return f.decode(uint32(magnitude))
+	return float64(f.decode(uint32(magnitude)))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"distopt/core/bucket"
 	"distopt/core/dtype"
@@ -215,11 +216,12 @@ func (r *run) health() (Health, string) {
 		lostP += float64(n * t.Flushed)
 	}
 	loss := r.formatLoss(lostP/all, clipped/all)
+	if r.c.LR == 0 {
+		return Suspect, "nothing is learned: the learning rate is 0"
+	}
 	if last := float64(r.final()); r.step >= minSteps && !(last < learned*float64(r.first)) {
 		why := "the learning rate, the format or too few steps"
 		switch {
-		case r.c.LR == 0:
-			why = "the learning rate is 0"
 		case r.skipped == r.step:
 			why = "every step was " + r.last.Event
 		case loss != "":
@@ -229,15 +231,23 @@ func (r *run) health() (Health, string) {
 		case r.c.LR > 0.05:
 			why = "the learning rate " + show(float32(r.c.LR)) + " is large"
 		}
-		return Suspect, fmt.Sprintf("the loss does not fall: %s at first, %s now: %s", show(r.first), show(float32(last)), why)
+		how := "does not fall"
+		if last < float64(r.first) {
+			how = fmt.Sprintf("has fallen by less than %.0f %%", 100*(1-learned))
+		}
+		return Suspect, fmt.Sprintf("the loss %s: %s at first, %s now: %s", how, show(r.first), show(float32(last)), why)
+	}
+	health, note := Healthy, ""
+	if !(float64(r.final()) < learned*float64(r.first)) {
+		health, note = Early, fmt.Sprintf("before step %d nothing is said about learning", minSteps)
 	}
 	switch {
 	case loss != "":
 		return Suspect, loss
 	case r.skipped > 0:
-		return Healthy, fmt.Sprintf("%d steps were skipped because a gradient overflowed; the loss scale is %s now", r.skipped, show(r.scaler.scale))
+		return health, fmt.Sprintf("%d steps were skipped because a gradient overflowed; the loss scale is %s now", r.skipped, show(r.scaler.scale))
 	}
-	return Healthy, ""
+	return health, note
 }
 
 // formatLoss says what a format loses of states and parameters, if it is much.
@@ -255,11 +265,11 @@ func (r *run) formatLoss(zero, clipped float64) string {
 
 // show writes a number with four digits.
 func show(x float32) string {
-	switch {
-	case x != x:
-		return "NaN"
-	case math.IsInf(float64(x), 0):
-		return strconv.FormatFloat(float64(x), 'g', -1, 32)
+	if math.IsInf(float64(x), 0) {
+		return spell.Replace(strconv.FormatFloat(float64(x), 'f', -1, 32))
 	}
-	return strconv.FormatFloat(float64(x), 'g', 4, 32)
+	return spell.Replace(strconv.FormatFloat(float64(x), 'g', 4, 32))
 }
+
+// spell writes numbers as the page does: a real minus, no plus, no leading zeros of an exponent.
+var spell = strings.NewReplacer("+Inf", "∞", "Inf", "∞", "e+0", "e", "e+", "e", "e-0", "e−", "-", "−")

@@ -89,6 +89,7 @@ const (
 	Suspect  Health = "suspect"  // it does not learn, or a format loses most of what it is given
 	Useless  Health = "useless"  // NaN or infinity in its parameters: it was stopped
 	Starting Health = "starting" // no step yet
+	Early    Health = "early"    // the loss has not fallen, in too few steps to judge by
 )
 
 // Check is the outcome of a comparison after every step so far.
@@ -144,7 +145,7 @@ type Histogram struct {
 	Infinite  int    `json:"infinite"`
 	NaN       int    `json:"nan"`
 	Total     int    `json:"total"`
-	Saturated int    `json:"saturated"` // at the largest finite value of the format
+	Saturated int    `json:"saturated"` // of the model's parameters: clipped, as TensorRun counts them
 }
 
 // Bin counts values v with Low <= v <= High by magnitude: one value where they are equal.

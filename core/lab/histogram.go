@@ -18,10 +18,14 @@ func (r *run) histogram(w Watch) (Histogram, error) {
 	switch w.Part {
 	case Param:
 		t := r.after.ranks.Param(0, w.Tensor)
+		var h Histogram
 		if q.FP8 {
-			return codes(t.Bytes, r.storedScale(w.Tensor)), nil
+			h = codes(t.Bytes, r.storedScale(w.Tensor))
+		} else {
+			h = values(t.DType, 1, load(t))
 		}
-		return values(t.DType, 1, load(t)), nil
+		h.Saturated = r.clippedIn(w.Tensor)
+		return h, nil
 	case Main:
 		t := r.is.Params[w.Tensor].Param
 		return values(t.DType, 1, load(t)), nil
@@ -81,7 +85,6 @@ func codes(bytes []uint8, scale Value) Histogram {
 	}
 	h.Zero = counts[0x00] + counts[0x80]
 	h.NaN = counts[0x7f] + counts[0xff]
-	h.Saturated = counts[0x7e] + counts[0xfe]
 	bin := func(code uint8) {
 		v := Value(dtype.E4M3.Decode(code))
 		h.Bins = append(h.Bins, Bin{Low: v, High: v, Count: counts[code]})
@@ -114,8 +117,6 @@ func values(d dtype.DType, scale Value, list []float32) Histogram {
 		case field == 255:
 			h.Infinite++
 			continue
-		case x == format.Max() || x == -format.Max():
-			h.Saturated++
 		}
 		counts[b>>31][field]++
 	}

@@ -30,12 +30,12 @@ type Appearance struct {
 	Sign     string `json:"sign"` // its bits, as 0 and 1
 	Exponent string `json:"exponent"`
 	Mantissa string `json:"mantissa"`
-	Value    Value  `json:"value"` // after rounding
-	Error    Value  `json:"error"` // Value less the exact number
-	Relative Value  `json:"relative"`
-	ULP      Value  `json:"ulp"`   // distance between the format's values at this magnitude
-	Below    Value  `json:"below"` // finite values of the format on both sides of the fp32 number
-	Above    Value  `json:"above"`
+	Value    Value  `json:"value"`          // after rounding
+	Error    Value  `json:"error"`          // Value less the exact number
+	Relative Value  `json:"relative"`       // of the exact number; NaN if that is infinite
+	ULP      Value  `json:"ulp"`            // distance between the format's values at this magnitude
+	Below    Value  `json:"below"`          // finite values of the format on both sides of the exact number, infinite
+	Above    Value  `json:"above"`          // where there is none
 	Kind     string `json:"kind"`           // normal, subnormal, zero, infinite or NaN
 	Note     string `json:"note,omitempty"` // what the conversion did: saturated, flushed to zero, a tie
 }
@@ -68,7 +68,14 @@ func (q Question) parse() (float64, error) {
 	digits, hex := strings.CutPrefix(strings.ToLower(text), "0x")
 	if !hex || strings.Contains(digits, "p") {
 		x, err := strconv.ParseFloat(text, 64)
-		if err != nil && !math.IsInf(x, 0) {
+		mantissa, _, _ := strings.Cut(strings.ToLower(text), "p")
+		if !hex {
+			mantissa, _, _ = strings.Cut(mantissa, "e")
+		}
+		switch {
+		case err != nil && math.IsInf(x, 0), x == 0 && strings.ContainsAny(strings.TrimPrefix(mantissa, "0x"), "123456789abcdef"):
+			return 0, fail("a number of a size between 4.9e−324 and 1.8e308, 0, inf or nan")
+		case err != nil:
 			return 0, fail("a decimal number or hexadecimal bits")
 		}
 		return x, nil
@@ -100,7 +107,7 @@ func appearance(f dtype.Format, x float32, exact float64) Appearance {
 	code := f.Encode(x)
 	v := float64(f.Decode(code))
 	bits := fmt.Sprintf("%0*b", f.Bits(), code)
-	below, above := f.Neighbours(x)
+	below, above := f.Neighbours(exact)
 	a := Appearance{
 		Format: f.Name, Bits: fmt.Sprintf("0x%0*x", f.Bits()/4, code),
 		Sign: bits[:1], Exponent: bits[1 : 1+f.Exponent], Mantissa: bits[1+f.Exponent:],
@@ -109,16 +116,14 @@ func appearance(f dtype.Format, x float32, exact float64) Appearance {
 	if v == exact { // infinities too
 		a.Error = 0
 	}
-	if exact != 0 {
+	if exact != 0 && a.Error != 0 {
 		a.Relative = a.Error / Value(math.Abs(exact))
-		if math.IsInf(exact, 0) {
-			a.Relative = 0
-		}
 	}
 	least := 2 - 1<<(f.Exponent-1) // exponent of the smallest normal value
 	switch magnitude := math.Abs(v); {
 	case v != v:
 		a.Kind, a.ULP = "NaN", Value(v)
+		a.Note = "every NaN becomes this one"
 		return a
 	case math.IsInf(v, 0):
 		a.Kind, a.ULP = "infinite", Value(math.Inf(1))
@@ -132,14 +137,19 @@ func appearance(f dtype.Format, x float32, exact float64) Appearance {
 		}
 		a.ULP = Value(math.Ldexp(1, max(e-1, least)-f.Mantissa))
 	}
-	switch {
+	from := float64(x)
+	if f.Name == dtype.FP32.String() {
+		from = exact
+	}
+	low, high := f.Neighbours(from)
+	switch limit := float64(f.Max()); {
 	case math.IsInf(v, 0) && !math.IsInf(exact, 0):
 		a.Note = "overflow: the largest finite value is " + show(f.Max())
-	case math.Abs(v) == float64(f.Max()) && math.Abs(exact) > math.Abs(v)+float64(a.ULP)/2:
+	case math.Abs(v) == limit && f.Overflows(x):
 		a.Note = "saturated"
 	case v == 0 && exact != 0:
 		a.Note = "flushed to zero"
-	case float64(x) != v && float64(x)-float64(below) == float64(above)-float64(x) && below != above:
+	case from != v && from-low == high-from:
 		a.Note = "a tie between two values: the even code"
 	case v == exact:
 		a.Note = "exact"

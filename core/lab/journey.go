@@ -67,9 +67,9 @@ func (r *run) journey(p bucket.ParamID, i int) Journey {
 	g := float32(reduced[0] * scale)
 	j.add("gradient for the update", fp32, g, "times the gradient scale "+show(scale))
 	j.add("exp_avg before", state, m0, "")
-	j.add("exp_avg", fp32, m[0], fmt.Sprintf("m = %s m + (1 - %s) g", show(k.Beta1), show(k.Beta1)))
+	j.add("exp_avg", fp32, m[0], fmt.Sprintf("m = %s m + (1 − %s) g", show(k.Beta1), show(k.Beta1)))
 	j.add("exp_avg_sq before", state, v0, "")
-	j.add("exp_avg_sq", fp32, v[0], fmt.Sprintf("v = %s v + (1 - %s) g²", show(k.Beta2), show(k.Beta2)))
+	j.add("exp_avg_sq", fp32, v[0], fmt.Sprintf("v = %s v + (1 − %s) g²", show(k.Beta2), show(k.Beta2)))
 	if r.formats.state != dtype.FP32 {
 		r.addStored(&j, id, owner, index, p, i)
 	}

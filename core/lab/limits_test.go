@@ -83,7 +83,12 @@ func TestExtremes(t *testing.T) {
 		{"fp8 margin clips", "fp8", func(c *Config) { c.Margin = -100 }, Suspect, "of parameters are clipped"},
 		{"the documented defect", "fp8-scaled-bf16", func(c *Config) {}, Useless, "the real code has that flaw"},
 		{"state without scales", "fp8-fp16", func(c *Config) {}, Suspect, "of exp_avg_sq became 0 in fp16"},
-		{"world larger than elements", "fp8", func(c *Config) { c.Ranks, c.Hidden, c.Heads, c.FFN, c.Window, c.Steps = 64, 2, 1, 1, 2, 3 }, Healthy, ""},
+		{"world larger than elements", "fp8", func(c *Config) { c.Ranks, c.Hidden, c.Heads, c.FFN, c.Window, c.Steps = 64, 2, 1, 1, 2, 3 }, Early, "before step 20 nothing is said"},
+		{"lr 0, few steps", "fp32", func(c *Config) { c.LR, c.Steps = 0, 3 }, Suspect, "nothing is learned: the learning rate is 0"},
+		{"lr small", "fp32", func(c *Config) { c.LR = 1e-5 }, Suspect, "the loss has fallen by less than 5 %"},
+		{"one of everything, long", "fp32", func(c *Config) {
+			c.Ranks, c.Hidden, c.Heads, c.FFN, c.Window, c.Batch = 1, 1, 1, 1, 1, 1
+		}, Suspect, "the loss "},
 		{"one of everything", "fp8-scaled", func(c *Config) {
 			c.Ranks, c.Hidden, c.Heads, c.FFN, c.Window, c.Batch, c.Steps = 1, 1, 1, 1, 1, 1, 3
 		}, "", ""},

@@ -49,7 +49,7 @@ func (r *run) measure(p bucket.ParamID, t *TensorRun, skipped bool) (squares flo
 			amax = a
 		}
 		switch {
-		case q.FP8 && float32(a*scale) > beyondE4M3, !q.FP8 && finite(x) && !finite(values[i]):
+		case clipped(q.FP8, x, scale, values[i]):
 			saturated++
 		case x != 0 && values[i] == 0:
 			flushed++
@@ -86,6 +86,34 @@ func (r *run) measure(p bucket.ParamID, t *TensorRun, skipped bool) (squares flo
 	t.MFlushed = r.zeros(r.is.Params[p].ExpAvg.Load, state, reduced)
 	t.VFlushed = r.zeros(r.is.Params[p].ExpAvgSq.Load, state, reduced)
 	return squares
+}
+
+// clipped reports whether a main parameter lies beyond the largest number of the model's format, not only
+// rounds to it: in FP8 with its scale. Elsewhere it has become infinite.
+func clipped(fp8 bool, main, scale, value float32) bool {
+	if fp8 {
+		x := float32(main * scale)
+		return max(x, -x) > beyondE4M3
+	}
+	return finite(main) && !finite(value)
+}
+
+// clippedIn counts the clipped elements of a parameter.
+func (r *run) clippedIn(p bucket.ParamID) (n int) {
+	q := &r.stage.Params[p]
+	main, values := r.work.main[:q.Numel], r.work.model[:q.Numel]
+	r.is.Params[p].Param.Load(main)
+	r.after.ranks.ParamValues(0, p, values)
+	scale := float32(1)
+	if q.FP8 {
+		scale = r.after.ranks.FP8Meta(0, p).Scale
+	}
+	for i, x := range main {
+		if clipped(q.FP8, x, scale, values[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // rounds returns the largest fp32 bits that a format rounds to zero, and the largest that it does not

@@ -171,6 +171,33 @@ func TestJourneys(t *testing.T) {
 	}
 }
 
+// What is clipped is counted once and the same wherever it is told.
+func TestSaturationHasOneMeaning(t *testing.T) {
+	for _, margin := range []int{0, -1, -4, -100} {
+		c := withVariants(Default(Transformer), "fp8", "fp16")
+		c.Margin, c.Steps, c.LR = margin, 3, 0.02
+		if margin == -4 {
+			c.LR = 5e4 // fp16 overflows too
+		}
+		s, last := finish(t, c)
+		some := 0
+		for p, tensor := range s.tensors {
+			f, err := s.Frame(0, Watch{bucket.ParamID(p), Param}, nil)
+			require.NoError(t, err)
+			for v := range f.Variants {
+				if f.Variants[v].Stopped == 0 || f.Variants[v].Stopped == c.Steps {
+					h, tensors := f.Histograms[v], last.Steps[len(last.Steps)-1].Variants[v].Tensors
+					require.InDelta(t, tensors[p].Saturated*float64(tensor.Numel), h.Saturated, 1e-6, "%s, margin %d", tensor.Name, margin)
+					some += h.Saturated
+				}
+			}
+		}
+		if margin < -1 {
+			require.Positive(t, some)
+		}
+	}
+}
+
 // Histograms count every element once.
 func TestHistograms(t *testing.T) {
 	for _, v := range Variants() {

@@ -156,7 +156,7 @@ func numerics(s *state.State, setup *labSetup, number *NumberView) *Numerics {
 	}
 	n.Size = Count(int64(f.Parameters)) + " parameters a variant, " + Size(int64(f.Memory)) + " at most"
 	marks := labMarks(l.Config.Variants)
-	n.Rows = labRows(f, marks)
+	n.Rows = labRows(f, marks, l.Config.Ranks)
 	n.Checks = labChecks(l)
 	n.charts(l, marks)
 	n.look(l)
@@ -281,9 +281,9 @@ func brandOf(v *lab.Variant) string {
 	return name
 }
 
-var healthWords = map[lab.Health]string{lab.Healthy: "learns", lab.Suspect: "suspect", lab.Useless: "useless", lab.Starting: "not started"}
+var healthWords = map[lab.Health]string{lab.Healthy: "learns", lab.Suspect: "suspect", lab.Useless: "useless", lab.Starting: "not started", lab.Early: "too early to say"}
 
-func labRows(f *lab.Frame, marks []mark) []LabRow {
+func labRows(f *lab.Frame, marks []mark, ranks int) []LabRow {
 	rows := make([]LabRow, len(f.Variants))
 	for i, v := range f.Variants {
 		r := LabRow{
@@ -296,7 +296,7 @@ func labRows(f *lab.Frame, marks []mark) []LabRow {
 			r.Change = Percent(float64(v.Last / v.First))
 		}
 		if v.EmptyShards > 0 {
-			r.Note = strings.TrimSpace(r.Note + " " + upper(plural(v.EmptyShards, "rank")) + " of " + itoa(len(marks)) + " own no element.")
+			r.Note = strings.TrimSpace(r.Note + " " + upper(plural(v.EmptyShards, "rank")) + " of " + itoa(ranks) + " own no element.")
 		}
 		rows[i] = r
 	}
@@ -319,7 +319,7 @@ func labChecks(l *state.Lab) []LabCheck {
 	}
 	agree := LabCheck{
 		State: "good", Text: "All " + itoa(l.Config.Ranks) + " ranks hold identical parameters after step " + Count(int64(f.Step)) + ".",
-		Note: comparisons(f.Step, len(f.Variants)),
+		Note: comparisons(f, func(*lab.VariantStatus) bool { return true }),
 	}
 	if l.Config.Ranks == 1 {
 		agree.Text = "One rank holds all parameters after step " + Count(int64(f.Step)) + "."
@@ -348,7 +348,7 @@ func labChecks(l *state.Lab) []LabCheck {
 			compared++
 		}
 	}
-	before := LabCheck{State: "good", Text: "BEFORE and AFTER: no difference.", Note: comparisons(f.Step, compared)}
+	before := LabCheck{State: "good", Text: "BEFORE and AFTER: no difference.", Note: comparisons(f, func(v *lab.VariantStatus) bool { return v.Before.Checked })}
 	switch {
 	case len(apart) > 0 && explained:
 		before = LabCheck{State: "note", Text: "BEFORE and AFTER: a known difference.", Note: strings.Join(apart, "; ")}
@@ -363,8 +363,26 @@ func labChecks(l *state.Lab) []LabCheck {
 	return []LabCheck{agree, before}
 }
 
-func comparisons(steps, variants int) string {
-	return "0 elements differ in " + plural(steps, "step") + " × " + plural(variants, "variant")
+// comparisons counts the steps that were compared: a variant that was stopped has taken fewer.
+func comparisons(f *lab.Frame, compared func(v *lab.VariantStatus) bool) string {
+	sum, variants, whole := 0, 0, true
+	for i := range f.Variants {
+		v := &f.Variants[i]
+		if !compared(v) {
+			continue
+		}
+		variants++
+		if v.Stopped > 0 && v.Stopped < f.Step {
+			sum += v.Stopped
+			whole = false
+		} else {
+			sum += f.Step
+		}
+	}
+	if whole {
+		return "0 elements differ in " + plural(f.Step, "step") + " × " + plural(variants, "variant")
+	}
+	return "0 elements differ in " + plural(sum, "step") + " of " + plural(variants, "variant") + " together"
 }
 
 func reason(text string) string {

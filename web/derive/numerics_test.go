@@ -2,6 +2,7 @@ package derive
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,6 +94,32 @@ func TestNumericsExplainsWhatIsUseless(t *testing.T) {
 	}
 }
 
+// A variant that was stopped was compared in its own steps, and ranks are counted as ranks.
+func TestNumericsCountsWhatItSays(t *testing.T) {
+	variant := func(stopped int, before bool) lab.VariantStatus {
+		return lab.VariantStatus{Stopped: stopped, Before: lab.Check{Checked: before}, Agree: lab.Check{Checked: true}}
+	}
+	for _, c := range []struct {
+		variants      []lab.VariantStatus
+		agree, before string
+	}{
+		{[]lab.VariantStatus{variant(0, true), variant(0, true)}, "0 elements differ in 48 steps × 2 variants", "0 elements differ in 48 steps × 2 variants"},
+		{[]lab.VariantStatus{variant(0, true), variant(2, true)}, "0 elements differ in 50 steps of 2 variants together", "0 elements differ in 50 steps of 2 variants together"},
+		{[]lab.VariantStatus{variant(48, true)}, "0 elements differ in 48 steps × 1 variant", "0 elements differ in 48 steps × 1 variant"},
+		{[]lab.VariantStatus{variant(0, true), variant(1, false)}, "0 elements differ in 49 steps of 2 variants together", "0 elements differ in 48 steps × 1 variant. Not"},
+	} {
+		checks := labChecks(&state.Lab{Config: lab.Config{Ranks: 4}, Frame: &lab.Frame{Step: 48, Variants: c.variants}})
+		require.Equal(t, c.agree, checks[0].Note)
+		require.True(t, strings.HasPrefix(checks[1].Note, c.before), checks[1].Note)
+	}
+	f := &lab.Frame{Variants: []lab.VariantStatus{{EmptyShards: 57, Health: lab.Early}}}
+	row := labRows(f, labMarks([]lab.Variant{{ID: "fp32", Params: "fp32"}}), 64)[0]
+	require.Equal(t, "57 ranks of 64 own no element.", row.Note)
+	for _, h := range []lab.Health{lab.Healthy, lab.Suspect, lab.Useless, lab.Starting, lab.Early} {
+		require.NotEmpty(t, healthWords[h])
+	}
+}
+
 func TestNumericsErrorsStandAtTheirFields(t *testing.T) {
 	_, s := page(t, 1)
 	for _, m := range []state.Msg{
@@ -131,6 +158,10 @@ func TestNumberInEveryFormat(t *testing.T) {
 	}, v.Rows[1])
 	require.Equal(t, "−448", numberView("−1000", "fp32").Rows[3].Value)
 	require.Equal(t, "NaN", numberView("0x7f", "e4m3").Rows[0].Value)
+	zero, inf, last := numberView("-0", "fp32"), numberView("inf", "fp32"), numberView("65504", "fp32")
+	require.Equal(t, [2]string{"−0", "−0"}, [2]string{zero.Exact, zero.Rows[0].Value})
+	require.Equal(t, [4]string{"–", "−∞", "448", "–"}, [4]string{inf.Rows[3].Relative, inf.Rows[3].Error, inf.Rows[3].Below, inf.Rows[3].Above})
+	require.Equal(t, [2]string{"65472", "–"}, [2]string{last.Rows[2].Below, last.Rows[2].Above})
 }
 
 func TestNumerals(t *testing.T) {

@@ -2,6 +2,7 @@ package derive
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -124,16 +125,16 @@ func numberView(text, format string) *NumberView {
 		}
 		return v
 	}
-	v.Exact = numeral(float64(a.Exact), 17)
+	v.Exact = signedNumeral(a.Exact, 17)
 	for _, x := range a.Formats {
 		r := NumberRow{
 			Format: strings.ToUpper(x.Format), Bits: x.Bits, Sign: x.Sign, Exponent: x.Exponent, Mantissa: x.Mantissa,
-			Value: numeral(float64(x.Value), 9), Error: numeral(float64(x.Error), 3), Relative: numeral(100*float64(x.Relative), 3) + thin + "%",
-			Below: numeral(float64(x.Below), 9), Above: numeral(float64(x.Above), 9), ULP: numeral(float64(x.ULP), 4),
+			Value: signedNumeral(x.Value, 9), Error: numeral(float64(x.Error), 3), Relative: numeral(100*float64(x.Relative), 3) + thin + "%",
+			Below: neighbour(x.Below), Above: neighbour(x.Above), ULP: numeral(float64(x.ULP), 4),
 			Kind: x.Kind, Note: x.Note, Colour: x.Format,
 		}
-		if x.Kind == "NaN" {
-			r.Below, r.Above, r.Relative = "–", "–", "–"
+		if !x.Relative.Finite() {
+			r.Relative = "–"
 		}
 		if x.Format == "e4m3" || x.Format == "e5m2" {
 			r.Colour = "fp8"
@@ -141,4 +142,20 @@ func numberView(text, format string) *NumberView {
 		v.Rows = append(v.Rows, r)
 	}
 	return v
+}
+
+// neighbour writes a finite number, and a dash where a format has none.
+func neighbour(x lab.Value) string {
+	if !x.Finite() {
+		return "–"
+	}
+	return signedNumeral(x, 9)
+}
+
+// signedNumeral is numeral for a number whose sign matters even if it is 0.
+func signedNumeral(x lab.Value, digits int) string {
+	if x == 0 && math.Signbit(float64(x)) {
+		return minus + "0"
+	}
+	return numeral(float64(x), digits)
 }
