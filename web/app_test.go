@@ -1,6 +1,8 @@
 package web
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/maxence-charriere/go-app/v9/pkg/app"
@@ -73,6 +75,38 @@ func TestTheSeedsClaimOnThePage(t *testing.T) {
 	require.False(t, overlaps["after-old-apex"])
 	require.Greater(t, rows[1].Result.Figures.AmaxReductions, rows[3].Result.Figures.AmaxReductions, "the old NeMo on the new Apex reduces more often")
 	require.Contains(t, html(), `id="`+ids.FourTable+`"`)
+}
+
+// What Compare says of B leaves no part of the difference unexplained.
+func TestTheDifferenceAddsUp(t *testing.T) {
+	r, _ := page(t)
+	r.send(state.ComparePicked{})
+	r.send(state.Deselected{})
+	in := r.cache.Page(&r.state).Inspector
+	number := func(text string) float64 {
+		x, err := strconv.ParseFloat(strings.ReplaceAll(strings.ReplaceAll(text, "−", "-"), ",", ""), 64)
+		require.NoError(t, err)
+		return x
+	}
+	var sum, total [3]float64
+	for _, row := range in.Rows {
+		for i, text := range [...]string{row.A, row.B, row.Delta} {
+			if row.Name == "Step time" {
+				total[i] = number(text)
+			} else {
+				sum[i] += number(text)
+			}
+		}
+	}
+	for i := range sum {
+		require.InDelta(t, total[i], sum[i], 0.1*float64(len(in.Rows)))
+	}
+	require.NotZero(t, total[2])
+	var said []string
+	for _, why := range in.Why {
+		said = append(said, why.Text[0].Text)
+	}
+	require.Contains(t, strings.Join(said, "\n"), "Parameter copy: A ", "the largest part of it")
 }
 
 func TestLinksBringBothDocumentsBack(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"distopt/core/report"
+	"distopt/core/sched"
+	"distopt/core/step"
 	"distopt/core/units"
 )
 
@@ -47,6 +49,33 @@ func TestTheSeedChange(t *testing.T) {
 				require.Positive(t, move.Cost)
 			}
 		})
+	}
+}
+
+// On the old Apex every gathered parameter is copied once more: that and nothing else of the optimizer's kernels
+// costs time, and it is said.
+func TestKernelsAreCompared(t *testing.T) {
+	a, b := preset5B(), preset5B()
+	b.newApex = false
+	ra, rb := a.report(t), b.report(t)
+	moved := report.Compare(ra, rb).Moved
+	move := find(moved, "Parameter copy")
+	require.NotNil(t, move)
+	require.Regexp(t, `^[0-9.]+`+units.Gap+`ms in \d+ kernels$`, move.A)
+	sum := func(r *report.Result) (sum sched.Time) {
+		for i, k := range r.Spans.Kind {
+			if step.Kind(k) == step.ParamCopy && r.Spans.Lane[i] == report.LaneCompute {
+				sum += sched.Time(r.Spans.End[i] - r.Spans.Start[i])
+			}
+		}
+		return sum
+	}
+	require.Equal(t, sum(rb)-sum(ra), move.Cost)
+	require.Positive(t, move.Cost)
+	for i := range moved[2:] {
+		if i > 0 {
+			require.GreaterOrEqual(t, max(moved[i+1].Cost, -moved[i+1].Cost), max(moved[i+2].Cost, -moved[i+2].Cost), "dearest first")
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ type Move struct {
 	What string `json:"what"`
 	A    string `json:"a"`
 	B    string `json:"b"`
-	// Cost is B's exposed time less A's. Rows that share a collective repeat it.
+	// Cost is B's exposed time less A's; of kernels, their time. Rows that share a collective repeat it.
 	Cost sched.Time `json:"cost_ns"`
 }
 
@@ -23,7 +23,8 @@ type Move struct {
 const noticeable = 1000
 
 // moves lists what moved on the stage where A is worst, first the amax reductions and the first
-// all-gather after the update, then what happens to each part of the model, dearest first.
+// all-gather after the update, then what happens to each part of the model and the optimizer's kernels,
+// dearest first.
 func moves(a, b *Result) []Move {
 	stage := a.Figures.WorstStage
 	if stage >= len(a.Stages) || stage >= len(b.Stages) {
@@ -40,6 +41,12 @@ func moves(a, b *Result) []Move {
 
 	threshold := a.Figures.StepTime / noticeable
 	first := len(out)
+	works, others := a.kernels(stage), b.kernels(stage)
+	for k := range kinds {
+		if x, y := &works[k], &others[k]; abs(y.exposed-x.exposed) >= max(threshold, 1) {
+			add(kinds[k].name, *x, *y)
+		}
+	}
 	for _, kind := range [...]step.Kind{step.ReduceScatter, step.AllGather} {
 		name := kinds[kind].name
 		x, y := fates(a, stage, name), fates(b, stage, name)
@@ -276,6 +283,35 @@ const layerPrefix = "layer "
 func layerOf(part string) (int, bool) {
 	n, err := strconv.Atoi(strings.TrimPrefix(part, layerPrefix))
 	return n, err == nil && strings.HasPrefix(part, layerPrefix)
+}
+
+// kernels adds up the kernels of the optimizer on a stage by kind: fate's exposed is their time, which delays
+// what follows as exposed communication does.
+func (r *Result) kernels(stage int) (sum [step.NumKinds]fate) {
+	var count [step.NumKinds]int
+	for _, l := range [...]Lane{LaneCompute, LaneOptimizer} {
+		lane := stage*int(NumLanes) + int(l)
+		if lane+1 >= len(r.Spans.First) {
+			continue
+		}
+		for i := r.Spans.First[lane]; i < r.Spans.First[lane+1]; i++ {
+			if k := r.Spans.Kind[i]; int(k) < len(kinds) && kinds[k].role == computes && kinds[k].share == optimizer {
+				sum[k].exposed += sched.Time(r.Spans.End[i] - r.Spans.Start[i])
+				count[k]++
+			}
+		}
+	}
+	for k, n := range count {
+		switch n {
+		case 0:
+			sum[k].text = "none"
+		case 1:
+			sum[k].text = length(sum[k].exposed) + " in 1 kernel"
+		default:
+			sum[k].text = length(sum[k].exposed) + " in " + strconv.Itoa(n) + " kernels"
+		}
+	}
+	return sum
 }
 
 // parts lists the parts of the model on a stage of either result, in order of first parameter.

@@ -129,7 +129,8 @@ func outcome(a, b *report.Result) string {
 	return "B takes " + Milliseconds(-d) + " less per step (" + signed(share*100, 1) + thin + "%)."
 }
 
-// whyOther is the inspector of Compare: exposed time by kind.
+// whyOther is the inspector of Compare: where both steps go, each on its worst stage. The differences add up to
+// that of the step times.
 func whyOther(a, b *report.Result) *Inspector {
 	title := "Why B is slower"
 	switch d := b.Figures.StepTime - a.Figures.StepTime; {
@@ -140,17 +141,28 @@ func whyOther(a, b *report.Result) *Inspector {
 	}
 	in := &Inspector{Title: title, Zoom: -1, Intro: outcome(a, b)}
 	fa, fb := &a.Figures, &b.Figures
-	var sum int64
-	for _, kind := range kinds(fa, fb) {
-		x, y := exposedBy(fa, kind), exposedBy(fb, kind)
-		sum += y - x
-		if max(x, y) < 50_000 { // both would read 0.0
-			continue
+	row := func(name string, x, y int64) {
+		if max(x, y) >= 50_000 { // else both would read 0.0
+			in.Rows = append(in.Rows, DifferenceRow{Name: name, A: fixed(float64(x)/1e6, 1), B: fixed(float64(y)/1e6, 1), Delta: signed(float64(y-x)/1e6, 1)})
 		}
-		in.Rows = append(in.Rows, DifferenceRow{Name: "Exposed, " + kind, A: fixed(float64(x)/1e6, 1), B: fixed(float64(y)/1e6, 1), Delta: signed(float64(y-x)/1e6, 1)})
 	}
-	rest := int64(fb.StepTime-fa.StepTime) - sum
-	in.Rows = append(in.Rows, DifferenceRow{Name: "Compute, optimizer, bubble", Delta: signed(float64(rest)/1e6, 1)})
+	of := func(r *report.Result, name string) int64 {
+		if r.Figures.WorstStage < len(r.Stages) {
+			for _, s := range r.Stages[r.Figures.WorstStage].Shares {
+				if s.Name == name {
+					return int64(s.Time)
+				}
+			}
+		}
+		return 0
+	}
+	for _, name := range [...]string{"Forward", "Backward", "Optimizer", "Bubble", "Idle"} {
+		row(name, of(a, name), of(b, name))
+	}
+	for _, kind := range kinds(fa, fb) {
+		row("Exposed, "+kind, exposedBy(fa, kind), exposedBy(fb, kind))
+	}
+	row("Step time", int64(fa.StepTime), int64(fb.StepTime))
 	for i, m := range report.Compare(a, b).Moved {
 		if i == 4 {
 			break
