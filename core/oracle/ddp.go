@@ -35,7 +35,14 @@ func CheckDDP(data []byte) error {
 		Assignments []ddpAssignment `json:"assignments"`
 		Runs        []ddpRun        `json:"ddp_runs"`
 	}{[]ddpAssignment{}, []ddpRun{}}
+	// Every list of limits is tried in every order.
+	if n := len(in.Assignments); n == 0 || n%len(ddpOrders) != 0 {
+		return fmt.Errorf("assignments: got %d, want each list of limits in %d orders", n, len(ddpOrders))
+	}
 	for i, a := range in.Assignments {
+		if want := ddpOrders[i%len(ddpOrders)]; a.Order != want {
+			return fmt.Errorf("assignments[%d].order: got %q, want %q", i, a.Order, want)
+		}
 		var buckets []ddp.Bucket
 		switch order := every(len(params), 0, 1); a.Order {
 		case "registration", "reverse":
@@ -49,8 +56,6 @@ func CheckDDP(data []byte) error {
 			buckets, err = ddp.Assign(params, list, a.Limits)
 		case "registration_no_ids":
 			buckets, err = ddp.AssignSorted(params, a.Limits)
-		default:
-			err = fmt.Errorf("order: got %q, want registration, reverse or registration_no_ids", a.Order)
 		}
 		if err != nil {
 			return fmt.Errorf("assignments[%d]: %w", i, err)
@@ -78,6 +83,9 @@ func CheckDDP(data []byte) error {
 	}
 	return compare(data, out, append(caseKeys, "params")...)
 }
+
+// ddpOrders are the orders in which the cases assign parameters.
+var ddpOrders = words("registration reverse registration_no_ids")
 
 type ddpBuckets struct {
 	Buckets [][]int       `json:"buckets"`

@@ -22,6 +22,9 @@ func CheckLayout(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
+	if err := checkCase(data, func(kind string) keys { return layoutCase[kind] }); err != nil {
+		return err
+	}
 	l, _, err := in.Case.NewLayout(in.Params)
 	if err != nil {
 		return err
@@ -34,6 +37,12 @@ func CheckLayout(data []byte) error {
 	ranks, err := ranksOf(in.Local, in.Case.World)
 	if err != nil {
 		return err
+	}
+	// Which ranks a layout shows.
+	for _, rank := range []int{0, 1, in.Case.World / 2, in.Case.World - 1} {
+		if rank < in.Case.World && !slices.Contains(ranks, rank) {
+			return fmt.Errorf("local.%d: got nothing in the case, want the shards of that rank", rank)
+		}
 	}
 	doc := DescribeLayout(l, ranks)
 	if in.Case.Kind == "nemo" {

@@ -2,6 +2,8 @@ package oracle
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 
 	"distopt/core/bucket"
@@ -23,6 +25,9 @@ func CheckMegatronLayout(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
+	if err := checkMegatronCase(data); err != nil {
+		return err
+	}
 	listed := make([]int, len(in.Chunks))
 	for i := range in.Chunks {
 		listed[i] = len(in.Chunks[i].Params)
@@ -36,12 +41,34 @@ func CheckMegatronLayout(data []byte) error {
 		if ranks[c], err = ranksOf(in.Chunks[c].Local, max(l.Options.GroupSize(false), l.Options.GroupSize(true))); err != nil {
 			return err
 		}
+		if err := shown(ranks[c], &l.Options); err != nil {
+			return fmt.Errorf("chunks[%d].%w", c, err)
+		}
 	}
 	return compare(data, describeMegatron(l, ranks), caseKeys...)
 }
 
+// shown demands the ranks that every case shows: all of a small group, some of a larger one, among them
+// the first and the last; none without the distributed optimizer.
+func shown(ranks []int, o *mcore.Options) error {
+	group, all, few := o.GroupSize(false), 8, 3
+	if !o.DistributedOptimizer {
+		return nil
+	}
+	for rank := range group {
+		if (group <= all || rank == 0 || rank == group-1) && !slices.Contains(ranks, rank) {
+			return fmt.Errorf("local.%d: got nothing in the case, want what that rank owns", rank)
+		}
+	}
+	if group > all && len(ranks) < few {
+		return fmt.Errorf("local: got %d ranks, want at least %d", len(ranks), few)
+	}
+	return nil
+}
+
 // megatronLayout is a layout in the form of the reference cases.
 type megatronLayout struct {
+	Note     string          `json:"note,omitempty"`
 	Resolved *units.Elems    `json:"resolved_bucket_size"`
 	Chunks   []megatronChunk `json:"chunks"`
 }
@@ -93,14 +120,16 @@ type megatronPacked struct {
 	Params   [][4]units.Elems `json:"params"`
 }
 
-// DescribeMegatron writes a layout with the fields of the reference cases; ranks are positions in the
+// DescribeMegatron writes a layout with the fields of the reference cases, and that it is none; ranks are positions in the
 // dp_cp group of the stage.
 func DescribeMegatron(l *mcore.Layout, ranks []int) any {
 	every := make([][]int, len(l.Chunks))
 	for c := range every {
 		every[c] = ranks
 	}
-	return describeMegatron(l, every)
+	d := describeMegatron(l, every)
+	d.Note = NotCase
+	return d
 }
 
 func describeMegatron(l *mcore.Layout, ranks [][]int) *megatronLayout {

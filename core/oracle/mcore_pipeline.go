@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"distopt/core/bucket"
@@ -36,6 +37,9 @@ func (r *megatronReplay) pipeline() {
 		op, ok := r.nextPass()
 		switch {
 		case !ok:
+			if forwards < len(order) || backwards < len(order) {
+				r.err = fmt.Errorf("events: got %d forward and %d backward passes in step %d, want %d of each", forwards, backwards, r.step, len(order))
+			}
 			noSync(false)
 			for c := range synced {
 				if aligned && !synced[c] && (chunks > 1 || r.stage > 0) {
@@ -96,10 +100,7 @@ func (r *megatronReplay) nextPass() (op string, ok bool) {
 
 // chunkForward starts a pass through a chunk: modules whose parameters are not ready gather them.
 func (r *megatronReplay) chunkForward(c int) {
-	if r.err == nil && r.at < len(r.want) && number(r.want[r.at]["c"]) != c {
-		r.stimulus("chunk_fwd of another chunk")
-	}
-	r.stimulus("chunk_fwd")
+	r.stimulus("chunk_fwd", "c", c)
 	for _, p := range r.forwardOrder(c) {
 		if r.opt.PendingForward(p) {
 			r.opt.PreForward(p)

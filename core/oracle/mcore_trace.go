@@ -22,6 +22,9 @@ func CheckMegatronTrace(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
+	if err := checkMegatronCase(data); err != nil {
+		return err
+	}
 	c := &in.Case
 	c.Microbatches = max(c.Microbatches, 1)
 	if c.Steps == 0 {
@@ -44,6 +47,16 @@ func CheckMegatronTrace(data []byte) error {
 	r := &megatronReplay{c: c, l: l, stage: l.Options.Stage, stages: l.Options.Pipeline}
 	if err := r.read(in.Events); err != nil {
 		return err
+	}
+	if r.stages == 1 {
+		for _, p := range r.forwardOrder(0) {
+			if owner := l.Params[p].Owner(); !slices.Contains(r.modules, owner) {
+				r.modules = append(r.modules, owner)
+			}
+		}
+		if stage.Config.Tied { // it reads the embedding's
+			r.modules = append(r.modules, "output_layer")
+		}
 	}
 	config := mcore.Config{Rank: c.Rank, MaxNorm: defaultClip, Runtime: noRuntime{}, Observer: r}
 	if stage.Config.Tied && r.stages > 1 && (r.stage == 0 || r.stage == r.stages-1) {
@@ -86,6 +99,8 @@ type megatronReplay struct {
 	step  int
 	phase string
 	micro int // -1: none
+
+	modules []string // that read parameters, in the order in which they run; none where whole chunks are recorded
 }
 
 func (r *megatronReplay) read(events []json.RawMessage) error {
@@ -131,6 +146,7 @@ func (r *megatronReplay) enter(phase string, micro int) { r.phase, r.micro = pha
 
 // forward starts the modules that the record names: each reads its own parameters first.
 func (r *megatronReplay) forward() {
+	var passed []string
 	for r.err == nil {
 		module, ok := "", false
 		for i := r.at; i < len(r.want) && r.here(r.want[i]) && !ok; i++ {
@@ -139,23 +155,46 @@ func (r *megatronReplay) forward() {
 			}
 		}
 		if !ok {
+			if len(passed) < len(r.modules) {
+				r.err = fmt.Errorf("events[%d]: got %s, want a forward pass through %s", r.at, r.next(), at(r.modules, len(passed)))
+			}
 			return
 		}
+		if next := len(passed); next >= len(r.modules) || r.modules[next] != module {
+			r.err = fmt.Errorf("events[%d].mod: got %s after %d modules, want %s", r.at, module, next, at(r.modules, next))
+			return
+		}
+		passed = append(passed, module)
 		for p := range r.l.Params {
 			if r.l.Params[p].Owner() == module {
 				r.opt.PreForward(bucket.ParamID(p))
 			}
 		}
-		r.stimulus("fwd")
+		r.stimulus("fwd", "mod", module)
 	}
 }
 
-// backward lets gradients arrive as the record has them.
+// at returns an entry, or says that there is none.
+func at(list []string, i int) string {
+	if i >= 0 && i < len(list) {
+		return list[i]
+	}
+	return "no more"
+}
+
+// backward lets gradients arrive as the record has them, modules in reverse order.
 func (r *megatronReplay) backward() {
+	left := len(r.modules)
+	defer func() {
+		if r.err == nil && left > 0 {
+			r.err = fmt.Errorf("events[%d]: got %s, want a backward pass through %s", r.at, r.next(), r.modules[left-1])
+		}
+	}()
 	for r.err == nil && r.at < len(r.want) && r.here(r.want[r.at]) {
 		switch r.want[r.at]["op"] {
 		case "bwd":
-			r.at++
+			left--
+			r.stimulus("bwd", "mod", at(r.modules, left))
 		case string(optim.OpGradReady):
 			p, ok := r.param(r.want[r.at]["p"])
 			if !ok {
@@ -173,16 +212,16 @@ func (r *megatronReplay) backward() {
 	}
 }
 
-// stimulus steps over an event of the model.
-func (r *megatronReplay) stimulus(op string) {
+// stimulus steps over an event of the model, which has these fields beside where it lies.
+func (r *megatronReplay) stimulus(op string, fields ...any) {
 	if r.err != nil {
 		return
 	}
-	if r.at >= len(r.want) || r.want[r.at]["op"] != op || !r.here(r.want[r.at]) {
-		r.err = fmt.Errorf("events[%d]: got %s, want %s", r.at, op, r.next())
-		return
+	d := map[string]any{"op": op}
+	for i := 0; i+1 < len(fields); i += 2 {
+		d[text(fields[i])] = fields[i+1]
 	}
-	r.at++
+	r.match(d)
 }
 
 func (r *megatronReplay) next() string {
@@ -220,7 +259,11 @@ func (r *megatronReplay) Event(e *optim.Event) {
 	if r.err != nil || r.silent && e.Op == optim.OpGradReady {
 		return
 	}
-	d := megatronEvent(r.l, e)
+	r.match(megatronEvent(r.l, e))
+}
+
+// match compares the next recorded event.
+func (r *megatronReplay) match(d map[string]any) {
 	d["s"], d["ph"] = r.step, r.phase
 	if r.micro >= 0 {
 		d["m"] = r.micro

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Kind is a kind of reference case.
@@ -19,6 +20,9 @@ type Kind struct {
 	Name string
 	// Recognise says whether a JSON object of these top-level fields is such a case.
 	Recognise func(fields map[string]json.RawMessage) bool
+	// Keys are the top-level fields of every case, Optional those that some have. An object with half
+	// of Keys is a damaged case of this kind unless it is a case of another one.
+	Keys, Optional keys
 	// Check compares the case with what this model computes; nil: not implemented. The note says how
 	// a case agrees where there is more to say than that it does.
 	Check func(data []byte) (note string, err error)
@@ -31,15 +35,35 @@ func plain(check func(data []byte) error) func(data []byte) (string, error) {
 
 // Kinds are all kinds of JSON cases; the first that recognises a file is its kind.
 var Kinds = []Kind{
-	{"layout", isLayout, plain(CheckLayout)},
-	{"trace", isTrace, plain(CheckTrace)},
-	{"pipeline", isPipeline, plain(CheckPipeline)},
-	{"numerics", isNumerics, CheckNumerics},
-	{"fp8 decode", has("decode_e4m3fn_fp32"), plain(CheckFP8Decode)},
-	{"megatron-core layout", has("case", "chunks", "resolved_bucket_size"), plain(CheckMegatronLayout)},
-	{"megatron-core trace", has("case", "bucket_groups", "events"), plain(CheckMegatronTrace)},
-	{"pytorch ddp", has("assignments", "ddp_runs"), plain(CheckDDP)},
-	{"profile analysis", has("trace", "independent", "hta"), nil},
+	{
+		"layout", isLayout,
+		words(`name case alignment default_shard_size distributed_size redundant_size group_num_params params buckets
+			param_fragment_buckets grad_buffers param_buffers local`),
+		words("optimizer_args param_buffer_views note"), plain(CheckLayout),
+	},
+	{
+		"trace", isTrace,
+		words("name case params opt_param_order buckets events"), words("flags param_fragment_buckets note"), plain(CheckTrace),
+	},
+	{
+		"pipeline", isPipeline,
+		words("name case params flags opt_param_order buckets param_fragment_buckets events"), words("note"), plain(CheckPipeline),
+	},
+	{
+		"numerics", isNumerics,
+		words("name case layout init_params_fp32 grads_fp32 reduced_grads initial ieee_nofma fast_math"), words("nvcc_fma note"), CheckNumerics,
+	},
+	{"fp8 decode", has("decode_e4m3fn_fp32"), words("decode_e4m3fn_fp32 decode_e5m2_fp32"), words("note"), plain(CheckFP8Decode)},
+	{
+		"megatron-core layout", has("case", "chunks", "resolved_bucket_size"),
+		words("case resolved_bucket_size chunks"), words("name note"), plain(CheckMegatronLayout),
+	},
+	{
+		"megatron-core trace", has("case", "bucket_groups", "events"),
+		words("case params buckets bucket_groups events"), words("name note"), plain(CheckMegatronTrace),
+	},
+	{"pytorch ddp", has("assignments", "ddp_runs"), words("params assignments ddp_runs"), words("name case note"), plain(CheckDDP)},
+	{"profile analysis", has("trace", "independent", "hta"), nil, nil, nil},
 }
 
 // Names of the kinds that are no JSON objects.
@@ -81,24 +105,59 @@ func Run(data []byte) Result {
 		}
 		return Result{Kind: Unreadable, Status: Failed, Err: err}
 	}
-	for _, k := range Kinds {
+	if !has("case")(fields) && strings.Contains(string(fields["note"]), NotCase) {
+		return Result{Status: Skipped}
+	}
+	for i := range Kinds {
+		k := &Kinds[i]
 		if !k.Recognise(fields) {
 			continue
 		}
 		if k.Check == nil {
 			return Result{Kind: k.Name, Status: Skipped}
 		}
-		note, err := k.Check(data)
-		if err != nil {
-			return Result{Kind: k.Name, Status: Failed, Err: err}
-		}
-		return Result{Kind: k.Name, Status: Passed, Note: note}
+		return k.run(data, fields)
 	}
-	if kindOf(fields) != "" {
-		return Result{Kind: Unreadable, Status: Failed, Err: errors.New("case without events and buckets")}
+	if k := likest(fields); k != nil {
+		return k.run(data, fields)
+	}
+	if _, err := (keys{}).in("case", fields["case"]); err == nil {
+		return Result{Kind: Unreadable, Status: Failed, Err: errors.New("case: got one of no kind that is known here, want that of a layout, trace, pipeline or numerics")}
 	}
 	return Result{Status: Skipped}
 }
+
+// run checks a file of this kind.
+func (k *Kind) run(data []byte, fields map[string]json.RawMessage) Result {
+	if key := k.Keys.missing(fields); key != "" {
+		return Result{Kind: k.Name, Status: Failed, Err: fmt.Errorf("%s: got nothing in the case, want it", key)}
+	}
+	note, err := "", k.Keys.only(fields, k.Optional)
+	if err == nil {
+		note, err = k.Check(data)
+	}
+	if err != nil {
+		return Result{Kind: k.Name, Status: Failed, Err: err}
+	}
+	return Result{Kind: k.Name, Status: Passed, Note: note}
+}
+
+// likest returns the kind of which a file has most fields, and at least half.
+func likest(fields map[string]json.RawMessage) (best *Kind) {
+	part := 0.5
+	for i := range Kinds {
+		k := &Kinds[i]
+		n := k.Keys.present(fields)
+		if p := float64(n) / float64(max(len(k.Keys), 1)); n > 0 && (p > part || p == part && best == nil) {
+			best, part = k, p
+		}
+	}
+	return best
+}
+
+// NotCase is the note of a layout that is written like a case and is none: it does not say what was
+// run. (A case without that is damaged.)
+const NotCase = "no reference case"
 
 // errNotCase says that a file does not look like a case, whether it is whole or not.
 var errNotCase = errors.New("not a reference case")
@@ -164,38 +223,29 @@ func has(keys ...string) func(map[string]json.RawMessage) bool {
 	}
 }
 
-// kindOf returns case.kind, "apex" or "nemo", else "".
-func kindOf(fields map[string]json.RawMessage) string {
-	var head struct {
-		Kind string `json:"kind"`
-	}
-	// A case that is no object has no kind.
-	_ = json.Unmarshal(fields["case"], &head)
-	if head.Kind == "apex" || head.Kind == "nemo" {
-		return head.Kind
-	}
-	return ""
+// hasKind reports whether there is a case.kind, as those of Apex and NeMo have it. What it may be is
+// for the check to say.
+func hasKind(fields map[string]json.RawMessage) bool {
+	_, err := words("kind").in("case", fields["case"])
+	return err == nil
 }
 
 func isLayout(fields map[string]json.RawMessage) bool {
-	return kindOf(fields) != "" && !has("events")(fields) && (has("buckets")(fields) || has("local")(fields))
+	return hasKind(fields) && !has("events")(fields) && (has("buckets")(fields) || has("local")(fields))
 }
 
 func isTrace(fields map[string]json.RawMessage) bool {
-	return kindOf(fields) != "" && has("events")(fields) && !staged(fields)
+	return hasKind(fields) && has("events")(fields) && !staged(fields)
 }
 
 func isPipeline(fields map[string]json.RawMessage) bool {
-	return kindOf(fields) != "" && has("events")(fields) && staged(fields)
+	return hasKind(fields) && has("events")(fields) && staged(fields)
 }
 
 // staged reports whether a recorded case ran under a pipeline schedule.
 func staged(fields map[string]json.RawMessage) bool {
-	var head struct {
-		Schedule *string `json:"schedule"`
-	}
-	_ = json.Unmarshal(fields["case"], &head)
-	return head.Schedule != nil
+	_, err := words("schedule").in("case", fields["case"])
+	return err == nil || has("flags", "param_fragment_buckets")(fields)
 }
 
 // isNumerics recognises a numerics case, also one that lacks a part.

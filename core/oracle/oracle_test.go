@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -18,20 +19,23 @@ func TestReferenceCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*.json.gz")
 	require.NoError(t, err)
 	count := map[string]int{}
-	for _, file := range files {
+	for i, file := range files {
 		kind := strings.NewReplacer("mcore_", "megatron-core ", "_", " ").Replace(filepath.Base(filepath.Dir(file)))
+		count[kind]++
+		if kind == "numerics" || runtime.GOARCH == "wasm" && i%3 > 0 {
+			continue // TestNumericsCases has them; WebAssembly is slow
+		}
 		t.Run(kind+"/"+strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
 			r := Run(unpack(t, file))
 			require.NoError(t, r.Err)
 			require.Equal(t, Passed, r.Status)
 			require.Equal(t, kind, r.Kind)
 		})
-		count[kind]++
 	}
-	require.Equal(t, 69, count["layout"])
-	require.Equal(t, 30, count["megatron-core layout"])
-	require.Equal(t, 13, count["megatron-core trace"])
-	require.Equal(t, 3, count["pytorch ddp"])
+	require.Equal(t, map[string]int{
+		"layout": 69, "trace": 23, "pipeline": 15, "numerics": 21,
+		"megatron-core layout": 30, "megatron-core trace": 13, "pytorch ddp": 3,
+	}, count)
 }
 
 // A case in which any single number, word or truth value is changed fails. (Without a model, rows of
@@ -48,7 +52,7 @@ func TestEveryFieldCounts(t *testing.T) {
 			}
 			walk(whole[key], func(change func() (undo func())) {
 				leaves++
-				if leaves%17 != 0 { // a seventeenth of them keeps the test short
+				if leaves%part(29) != 0 { // a part of them keeps the test short
 					return
 				}
 				undo := change()

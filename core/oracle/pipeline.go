@@ -23,6 +23,9 @@ func CheckPipeline(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
+	if err := checkCase(data, always(pipelineCase)); err != nil {
+		return err
+	}
 	c := &in.Case
 	if c.Microbatches > len(in.Events) {
 		return fmt.Errorf("case.microbatches: got %d, want an event for each", c.Microbatches)

@@ -22,7 +22,7 @@ type recordedBucket struct {
 }
 
 // compareRecorded compares parameters, their order and flags, buckets and fragments of a case with
-// events with l, the layout at its end. Of these fields a case may lack some.
+// events with l, the layout at its end. A trace may lack flags and the buckets of parameters.
 func compareRecorded(data []byte, l *apex.Layout) error {
 	var reference map[string]json.RawMessage
 	if err := json.Unmarshal(data, &reference); err != nil {

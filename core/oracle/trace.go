@@ -22,6 +22,9 @@ func CheckTrace(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
+	if err := checkCase(data, always(traceCase)); err != nil {
+		return err
+	}
 	c := &in.Case
 	if c.Microbatches < 1 || c.Microbatches > len(in.Events) {
 		return fmt.Errorf("case.microbatches: got %d, want at least 1 and an event for each", c.Microbatches)
@@ -71,7 +74,10 @@ func CheckTrace(data []byte) error {
 	if r.err != nil {
 		return r.err
 	}
-	return compareRecorded(data, l)
+	if err := compareRecorded(data, l); err != nil {
+		return err
+	}
+	return checkStimulus(data)
 }
 
 // replay drives an optimizer through a recorded run and observes its answers.

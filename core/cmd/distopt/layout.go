@@ -18,9 +18,10 @@ import (
 
 // layoutCase is a layout as a reference case: what was run, then what came out. No case tells in
 // which order a step's own hooks place parameters, so a layout that is made lazily has none; nor
-// has one that isCase excludes.
+// has one that isCase excludes, or that shows another rank than cases do.
 type layoutCase struct {
 	Name string       `json:"name"`
+	Note string       `json:"note,omitempty"` // says that it is no case
 	Case *caseOfStage `json:"case,omitempty"`
 	*oracle.LayoutDocument
 }
@@ -77,8 +78,10 @@ func runLayout(e *env) error {
 	if !s.Plain() {
 		doc.OptimizerArgs = constructorArgs(s, c.Optim)
 	}
-	if isCase(s) {
+	if isCase(s) && !e.args.set["rank"] { // cases show some ranks, not one
 		out.Case = &c
+	} else {
+		out.Note = oracle.NotCase
 	}
 	return e.json(out)
 }
@@ -86,13 +89,14 @@ func runLayout(e *env) error {
 // ddpBuckets are PyTorch DDP's, in the order of their all-reduces, in the words of its reference lists.
 type ddpBuckets struct {
 	Name   string             `json:"name"`
+	Note   string             `json:"note"`
 	Params [][3]any           `json:"params"` // name, shape, dtype
 	Later  [][]bucket.ParamID `json:"buckets"`
 	Bytes  []units.Bytes      `json:"bytes"`
 }
 
 func ddpLayout(name string, l *ddp.Layout) ddpBuckets {
-	d := ddpBuckets{Name: name}
+	d := ddpBuckets{Name: name, Note: oracle.NotCase}
 	for i := range l.Params {
 		p := &l.Params[i]
 		d.Params = append(d.Params, [3]any{p.Name, p.Shape, p.DType.String()})
