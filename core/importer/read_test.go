@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -324,4 +325,32 @@ func ExampleRead() {
 	}
 	// Output:
 	// 2:15: model.num_layers: got 0, want an integer from 1 to 10,000; set model.num_layers to 1
+}
+
+// A fix leaves alone what it can: FP8 stays on where another size does.
+func TestFixesKeepFP8(t *testing.T) {
+	for _, c := range []struct {
+		path, value string
+		want        string
+	}{
+		{"model.hidden_size", "8.5", "32"}, {"model.hidden_size", "0", "32"}, {"model.hidden_size", "-4096", "32"},
+		{"model.ffn_hidden_size", "0", "16"}, {"model.ffn_hidden_size", "100.5", "112"}, {"model.ffn_hidden_size", "1e99", ""},
+		{"model.encoder_seq_length", "0", "16"}, {"model.encoder_seq_length", "7.5", "16"}, {"model.num_attention_heads", "0", "1"},
+	} {
+		preset := scenario.Presets()[0].Text
+		text, err := SetField(preset, c.path, c.value)
+		require.NoError(t, err)
+		r := Read(text)
+		i := slices.IndexFunc(r.Diagnostics, func(d Diagnostic) bool { return d.Path == c.path && d.Severity == Error })
+		require.GreaterOrEqual(t, i, 0)
+		edits := r.Diagnostics[i].Edits
+		if c.want != "" {
+			require.Equal(t, []scenario.Edit{{Path: c.path, Value: c.want}}, edits, "%s: %s", c.path, c.value)
+		}
+		mended, err := Apply(text, edits)
+		require.NoError(t, err)
+		after := Read(mended)
+		require.Zero(t, after.Count(Error), "%s: %s", c.path, c.value)
+		require.True(t, after.Scenario.Precision.FP8)
+	}
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"distopt/core/scenario"
@@ -12,7 +13,15 @@ import (
 func (r *reader) validate() {
 	errs, notes := r.out.Scenario.Validate(r.invalid...)
 	for _, x := range r.wrong {
-		r.out.Scenario.Complete(x.err, errs, r.invalid...)
+		// What is computed from the value follows it: the fix need not heed it as it is now.
+		unsure := slices.Clone(r.invalid)
+		name := x.err.Path[strings.LastIndexByte(x.err.Path, '.')+1:]
+		for path, n := range r.at {
+			if n.isScalar() && strings.Contains(n.yaml.Value, "${") && strings.Contains(n.yaml.Value, name) {
+				unsure = append(unsure, path)
+			}
+		}
+		r.out.Scenario.Complete(x.err, errs, unsure...)
 		d := &r.out.Diagnostics[x.diagnostic]
 		d.Fix, d.Edits = x.err.Fix, x.err.Edits
 	}

@@ -1,6 +1,9 @@
 package scenario
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // maxRounds bounds how often the edits of an error are completed by those of another that they
 // would cause.
@@ -15,6 +18,10 @@ func (s *Scenario) Complete(e *FieldError, errs Errors, invalid ...string) {
 	was := make(map[string]bool, len(errs))
 	for _, x := range errs {
 		was[x.Path] = true
+	}
+	if x, ok := s.nextSize(e, was, invalid); ok {
+		e.Edits, e.Fix = []Edit{x}, setTo(x)
+		return
 	}
 	edits := slices.Clone(e.Edits)
 	for range maxRounds {
@@ -33,6 +40,30 @@ func (s *Scenario) Complete(e *FieldError, errs Errors, invalid ...string) {
 			edits = with(edits, x)
 		}
 	}
+}
+
+// nextSize looks for a larger size where the one that mends e would cause an error: a size that FP8, TP and
+// the heads divide needs no other edit.
+func (s *Scenario) nextSize(e *FieldError, was map[string]bool, invalid []string) (Edit, bool) {
+	x := e.Edits[0]
+	n, err := strconv.Atoi(x.Value)
+	if len(e.Edits) > 1 || err != nil || n < 1 || x.Path != e.Path || !s.Precision.FP8 {
+		return x, false
+	}
+	if caused, applies := s.caused(e.Path, e.Edits, was, invalid); caused == nil || !applies {
+		return x, false
+	}
+	steps := [...]int{fp8Multiple, fp8Multiple * max(s.Parallel.TP, 1), 0, 0}
+	for i := range 2 {
+		steps[2+i] = lcm(steps[i], max(s.Model.Heads, 1))
+	}
+	for _, step := range steps {
+		y := edit(x.Path, (n+step-1)/step*step)
+		if caused, applies := s.caused(e.Path, []Edit{y}, was, invalid); applies && caused == nil {
+			return y, true
+		}
+	}
+	return x, false
 }
 
 // with returns edits with one more, which replaces an earlier one of the same field.
