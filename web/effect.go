@@ -126,7 +126,7 @@ func decode(answer worker.Response) (*report.Result, error) {
 	return result, nil
 }
 
-// askVersions evaluates the four texts one after the other.
+// askVersions evaluates the texts one after the other.
 func (r *root) askVersions(e state.AskVersions) {
 	rows := make([]state.VersionRow, 0, len(e.Texts))
 	var next func()
@@ -137,7 +137,7 @@ func (r *root) askVersions(e state.AskVersions) {
 			return
 		}
 		r.client(2).Request(bridge.Request{Op: bridge.Eval, A: e.Texts[i]}, func(answer worker.Response) {
-			row := state.VersionRow{Version: state.FourVersionNames[i]}
+			row := state.VersionRow{Version: state.VersionNames[i]}
 			result, err := decode(answer)
 			if err != nil {
 				row.Err = err.Error()

@@ -121,6 +121,7 @@ type BucketDetail struct {
 	Gaps        []Segment // padding
 	Also        []string  // parameters it waits for and holds nothing of
 	Buffers     []BufferRow
+	Rule        string // that made the buckets of its model chunk
 }
 
 // FragmentRow is one fragment.
@@ -156,7 +157,7 @@ func bucketDetail(r *report.Result, slot, stage int, id int32) *BucketDetail {
 	}
 	b := &st.Buckets[index]
 	d := &BucketDetail{
-		Slot: slot, Stage: stage, Index: index, ID: id, Title: "Bucket " + itoa(int(id)), Size: b.Size, Shard: b.Shard, Ranks: r.Grid.Distributed,
+		Slot: slot, Stage: stage, Index: index, ID: id, Title: "Bucket " + itoa(int(id)), Size: b.Size, Shard: b.Shard, Ranks: int(b.Size / max(b.Shard, 1)),
 		Tags: [3][2]string{{"grad sync", DTypeName(b.Grad)}, {"param sync", DTypeName(b.Sync)}, {"state", DTypeName(b.State)}},
 	}
 	if mates := setOf(st, b.Set); len(mates) > 1 {
@@ -164,8 +165,21 @@ func bucketDetail(r *report.Result, slot, stage int, id int32) *BucketDetail {
 	}
 	rs, ag := b.Size*dtypeSize(b.Grad), b.Size*dtypeSize(b.Sync)
 	d.Facts = []Fact{
-		{Name: "Filled", Value: Count(b.Filled)}, {Name: "Shard", Value: Count(b.Shard)}, {Name: "Reduce-scatter", Value: Size(rs)},
+		{Name: "Filled", Value: Count(b.Filled)}, {Name: "Shard", Value: Count(b.Shard)}, {Name: "Reduction", Value: Size(rs)},
 		{Name: "Utilisation", Value: Percent(ratio(float64(b.Filled), float64(b.Size)))}, {Name: "Offset", Value: Count(b.Offset)}, {Name: "All-gather", Value: Size(ag)},
+	}
+	if b.Shard < b.Size || r.Grid.Distributed == 1 && r.Grid.Redundant == 1 {
+		d.Facts[2].Name = "Reduce-scatter"
+	} else {
+		d.Facts[2].Name, d.Facts = "All-reduce", d.Facts[:5]
+	}
+	if len(b.Fragments) > 0 {
+		if chunk := st.Params[b.Fragments[0].Param].Chunk; chunk < len(st.Bucketing) {
+			d.Rule = st.Bucketing[chunk].Text
+			if len(st.Bucketing) > 1 {
+				d.Rule = "Model chunk " + itoa(chunk) + ". " + d.Rule
+			}
+		}
 	}
 	for _, f := range b.Fragments {
 		p := &st.Params[f.Param]

@@ -51,12 +51,16 @@ func (c *Cache) detailsOf(s *state.State, a, b *report.Result) *Details {
 	}
 	vk := versionsKey{len(s.Versions.Rows), s.Versions.Of, s.Versions.Request, s.Versions.Failure, s.Versions.Of != s.Current().Doc.Text}
 	k.versions = c.versions.get(vk, func() *FourVersions { return fourVersions(&s.Versions, vk.stale) })
+	if r != nil {
+		fk := findingsKey{r, s.Slots[slot].Read.Scenario.Family()}
+		k.findings = c.findings.get(fk, func() *Findings { return findings(r, fk.family) })
+	}
 	k.numerics, k.progress = c.numericsOf(s), labProgress(&s.Lab)
 	return c.details.get(k, func() *Details { return details(k, r) })
 }
 
 func details(k detailsKey, r *report.Result) *Details {
-	d := &Details{Tab: k.tab, AsTable: k.table, List: k.list, Bucket: k.bucket, Table: k.rows, Fragments: k.fragments, Differences: k.diff, Versions: k.versions, Numerics: k.numerics, Scroll: k.scroll, Empty: r == nil}
+	d := &Details{Tab: k.tab, AsTable: k.table, List: k.list, Bucket: k.bucket, Table: k.rows, Fragments: k.fragments, Differences: k.diff, Versions: k.versions, Numerics: k.numerics, Findings: k.findings, Scroll: k.scroll, Empty: r == nil}
 	d.Picks = k.tab == state.Buckets || k.numerics != nil && len(k.numerics.Rows) > 0
 	if k.compare {
 		d.Tabs = append(d.Tabs, DetailTab{Tab: state.Differences, ID: ids.TabDiff, Name: "Differences"})
@@ -69,10 +73,15 @@ func details(k detailsKey, r *report.Result) *Details {
 			d.Stages = append(d.Stages, Option{n, "Stage " + n, i == k.list.Stage})
 		}
 	}
+	found := ""
+	if k.findings != nil && len(k.findings.Rows) > 0 {
+		found = Count(int64(len(k.findings.Rows)))
+	}
 	d.Tabs = append(d.Tabs,
 		DetailTab{Tab: state.SelectionTab, ID: "tab-selection", Name: "Selection", Narrow: true},
 		DetailTab{Tab: state.Buckets, ID: ids.TabBuckets, Name: "Buckets", Count: count},
 		DetailTab{Tab: state.Collectives, ID: ids.TabColls, Name: "Collectives", Count: Count(int64(k.collectives))},
+		DetailTab{Tab: state.Findings, ID: ids.TabFindings, Name: "Findings", Count: found},
 		DetailTab{Tab: state.FourVersions, ID: ids.TabFour, Name: "Four versions"},
 		DetailTab{Tab: state.Numerics, ID: ids.TabNumerics, Name: "Numerics", Count: k.progress},
 	)

@@ -94,7 +94,7 @@ func form(k formKey) *Form {
 		group := FormGroup{Name: g.String(), Key: "g" + itoa(int(g)), RareOpen: contains(k.more, "g"+itoa(int(g)))}
 		for i := range scenario.Fields {
 			field := &scenario.Fields[i]
-			if field.Group != g {
+			if field.Group != g || !field.Applies(&k.read.Scenario) && errors[field.Path] == "" {
 				continue
 			}
 			row := formRow(field, k.read, preset)
@@ -144,7 +144,7 @@ func formRow(field *scenario.Field, read *state.Reading, preset *scenario.Scenar
 			known = row.Value == scenario.Null
 		}
 		for _, c := range field.Choices {
-			row.Options = append(row.Options, Option{c, c, c == row.Value})
+			row.Options = append(row.Options, Option{c, choiceLabel(field, c), c == row.Value})
 			known = known || c == row.Value
 		}
 		if !known {
@@ -157,6 +157,15 @@ func formRow(field *scenario.Field, read *state.Reading, preset *scenario.Scenar
 		}
 	}
 	return row
+}
+
+// choiceLabel is what a choice is called: frameworks are known by other names than NeMo's keys for them.
+func choiceLabel(field *scenario.Field, choice string) string {
+	if field.Path == "model.optim.name" {
+		s := scenario.Scenario{Optim: scenario.Optim{Name: choice}}
+		return s.Family().String()
+	}
+	return choice
 }
 
 // help is the tooltip of a label: what it does, what it may be, where the key comes from.

@@ -2,6 +2,7 @@ package derive
 
 import (
 	"distopt/core/report"
+	"distopt/core/scenario"
 	"distopt/web/state"
 )
 
@@ -102,6 +103,7 @@ type Details struct {
 	Differences *Differences
 	Versions    *FourVersions
 	Numerics    *Numerics
+	Findings    *Findings
 	Stages      []Option // to pick from in Buckets
 	Scroll      int
 	Empty       bool
@@ -152,6 +154,7 @@ type Cache struct {
 	table     memo[tableKey, Table]
 	spans     memo[tableKey, Table]
 	versions  memo[versionsKey, FourVersions]
+	findings  memo[findingsKey, Findings]
 	numerics  memo[numericsKey, Numerics]
 	setup     memo[setupKey, labSetup]
 	number    memo[[2]string, NumberView]
@@ -200,6 +203,10 @@ type (
 		fade    bool
 		compare bool
 	}
+	findingsKey struct {
+		r      *report.Result
+		family scenario.Family
+	}
 	detailsKey struct {
 		tab         state.DetailTab
 		table       bool
@@ -211,6 +218,7 @@ type (
 		fragments   *Table
 		diff        *Differences
 		versions    *FourVersions
+		findings    *Findings
 		numerics    *Numerics
 		progress    string // of the lab
 		collectives int

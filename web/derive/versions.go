@@ -20,6 +20,7 @@ type versionsKey struct {
 // FourVersions is the table that takes the two changes apart.
 type FourVersions struct {
 	Rows    []VersionRow
+	Others  []VersionRow // other frameworks
 	Busy    bool
 	Stale   bool
 	Failure string
@@ -35,6 +36,7 @@ type VersionRow struct {
 	Overlap             string // of the first all-gather with the optimizer step
 	Overlaps            bool
 	Error               string
+	Parts               [3]string // of another framework: exposed ms, buckets, their utilisation
 }
 
 func versionName(v string) (name, what string) {
@@ -47,6 +49,10 @@ func versionName(v string) (name, what string) {
 		return "AFTER on old Apex", "the new NeMo on the old Apex"
 	case scenario.After:
 		return "AFTER", "NeMo PR 8221 on Apex PR 1771"
+	case scenario.MCoreAdam:
+		return "Megatron-Core", "its distributed optimizer, with the settings of the document or NeMo's defaults"
+	case scenario.TorchDDP:
+		return "PyTorch DDP", "gradients are all-reduced, every rank holds the whole state"
 	}
 	return v, ""
 }
@@ -76,12 +82,30 @@ func fourVersions(v *state.Versions, stale bool) *FourVersions {
 				after = r
 			}
 		}
+		if x.Version == scenario.MCoreAdam || x.Version == scenario.TorchDDP {
+			row.Parts = parts(x.Result)
+			f.Others = append(f.Others, row)
+			continue
+		}
+		if x.Version == scenario.After {
+			same := row
+			same.Name, same.What, same.Parts = "NeMo on Apex", "framework.version after", parts(x.Result)
+			f.Others = append(f.Others, same)
+		}
 		f.Rows = append(f.Rows, row)
 	}
 	if before != nil && after != nil {
 		f.Summary = gain(before, after)
 	}
 	return f
+}
+
+// parts are the figures in which frameworks differ.
+func parts(r *report.Result) (p [3]string) {
+	if r != nil {
+		p = [3]string{fixed(float64(r.Figures.Exposed)/1e6, 2), Count(int64(r.Figures.Buckets)), Percent(r.Figures.Utilisation)}
+	}
+	return p
 }
 
 // gain says what the change is worth here, and does not dress up a small one.

@@ -18,6 +18,8 @@ type (
 	FieldReset struct{ Path string }
 	// FixApplied is a click on the fix of a problem, by its place among the diagnostics.
 	FixApplied struct{ Index int }
+	// FindingApplied is a click on the change that mends a finding of the result shown.
+	FindingApplied struct{ Rule string }
 	// PresetPicked replaces the shown configuration.
 	PresetPicked struct{ ID string }
 	// Imported replaces the shown configuration by a file or pasted text.
@@ -163,7 +165,7 @@ type (
 	Restart     struct{ Slot int }
 	AskVersions struct {
 		ID    int
-		Texts [4]string
+		Texts [len(VersionNames)]string
 	}
 	// Later posts Msg after some milliseconds.
 	Later struct {

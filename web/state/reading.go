@@ -70,8 +70,19 @@ func Opening() [2]Document {
 	return [2]Document{after, before(after)}
 }
 
-// before gives a document as it was before the change.
+// before gives a document as it was before the change; of one on another framework, the same on NeMo
+// and Apex after it.
 func before(doc Document) Document {
+	if f := Read(doc.Text).Scenario.Family(); f == scenario.FamilyMCore || f == scenario.FamilyDDP {
+		for _, other := range [...][2]string{{scenario.After, ", on NeMo"}, {scenario.TorchDDP, ", on PyTorch DDP"}} {
+			if text, err := setVersion(doc.Text, other[0]); err == nil && Read(text).OK() {
+				doc.Text = text
+				doc.Name += other[1]
+				break
+			}
+		}
+		return doc
+	}
 	if text, err := setVersion(doc.Text, scenario.Before); err == nil {
 		doc.Text = text
 		doc.Name += ", before"
@@ -79,9 +90,23 @@ func before(doc Document) Document {
 	return doc
 }
 
-const versionPath = "framework.version"
+const (
+	versionPath   = "framework.version"
+	optimizerPath = "model.optim.name"
+)
 
+// setVersion sets one of VersionNames: a framework version of NeMo and Apex, or another framework.
 func setVersion(text, version string) (string, error) {
+	name := scenario.NeMoAdam
+	if version == scenario.MCoreAdam || version == scenario.TorchDDP {
+		return importer.SetField(text, optimizerPath, version)
+	}
+	if f := Read(text).Scenario.Family(); f == scenario.FamilyMCore || f == scenario.FamilyDDP {
+		var err error
+		if text, err = importer.SetField(text, optimizerPath, name); err != nil {
+			return text, err
+		}
+	}
 	return importer.SetField(text, versionPath, version)
 }
 

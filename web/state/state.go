@@ -124,6 +124,7 @@ const (
 	FourVersions
 	SelectionTab
 	Numerics
+	Findings
 )
 
 // Dialog is what lies over the page.

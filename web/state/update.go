@@ -54,6 +54,8 @@ func Update(s State, m Msg) (State, []Effect) {
 		do(s.rest())
 	case FixApplied:
 		do(s.fix(m.Index)...)
+	case FindingApplied:
+		do(s.apply(m.Rule)...)
 	case FieldReset:
 		s.history.lastBy = ""
 		text, err := resetField(s.Current().Doc, m.Path)
@@ -346,6 +348,28 @@ func (s *State) fix(index int) []Effect {
 	return s.editTo(text, err, "")
 }
 
+// apply makes the change of a finding, in the configuration that it was found in.
+func (s *State) apply(rule string) []Effect {
+	x := s.Current()
+	if x.Result == nil || x.Stale() {
+		return nil
+	}
+	for i := range x.Result.Findings {
+		f := &x.Result.Findings[i]
+		if f.Rule != rule || len(f.Changes) == 0 {
+			continue
+		}
+		edits := make([]scenario.Edit, len(f.Changes))
+		for k, c := range f.Changes {
+			edits[k] = scenario.Edit(c)
+		}
+		text, err := importer.Apply(x.Doc.Text, edits)
+		s.history.lastBy = ""
+		return s.editTo(text, err, "")
+	}
+	return nil
+}
+
 func (s *State) editField(path, value string) []Effect {
 	text, err := importer.SetField(s.Current().Doc.Text, path, value)
 	return s.editTo(text, err, "field "+path)
@@ -445,7 +469,7 @@ func (s *State) askVersions() []Effect {
 	}
 	s.Versions = Versions{Of: x.Doc.Text, Request: s.id(), Rows: s.Versions.Rows}
 	ask := AskVersions{ID: s.Versions.Request}
-	for i, v := range FourVersionNames {
+	for i, v := range VersionNames {
 		ask.Texts[i], _ = setVersion(x.Doc.Text, v)
 	}
 	return []Effect{ask}
@@ -453,6 +477,11 @@ func (s *State) askVersions() []Effect {
 
 // FourVersionNames are the framework versions in the order in which the change was made.
 var FourVersionNames = [4]string{scenario.Before, scenario.BeforeNewApex, scenario.AfterOldApex, scenario.After}
+
+// VersionNames are those, and the frameworks beside NeMo and Apex.
+var VersionNames = [...]string{
+	FourVersionNames[0], FourVersionNames[1], FourVersionNames[2], FourVersionNames[3], scenario.MCoreAdam, scenario.TorchDDP,
+}
 
 // toggle adds a word to a list of words, or takes it out.
 func toggle(list, word string) string {

@@ -171,11 +171,14 @@ func TestCompareAndVersions(t *testing.T) {
 	s, effects := Update(s, DetailPicked{FourVersions})
 	require.Len(t, effects, 1)
 	ask := effects[0].(AskVersions)
-	for i, text := range ask.Texts {
+	for i, text := range ask.Texts[:4] {
 		require.Equal(t, FourVersionNames[i], Read(text).Scenario.Framework.Version)
 	}
-	s, _ = Update(s, VersionsDone{ID: ask.ID, Rows: make([]VersionRow, 4)})
-	require.Len(t, s.Versions.Rows, 4)
+	for i, text := range ask.Texts[4:] {
+		require.Equal(t, VersionNames[4+i], Read(text).Scenario.Optim.Name)
+	}
+	s, _ = Update(s, VersionsDone{ID: ask.ID, Rows: make([]VersionRow, len(VersionNames))})
+	require.Len(t, s.Versions.Rows, len(VersionNames))
 	_, effects = Update(s, DetailPicked{FourVersions})
 	require.Empty(t, effects, "the table is up to date")
 	s, _ = Update(s, SlotPicked{B})

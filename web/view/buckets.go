@@ -44,6 +44,7 @@ func (b *Buckets) Render() app.UI {
 			app.Elem("header").Body(app.Elem("h3").DataSet("bucket", int(d.ID)).DataSet("lit", "1").Text(d.Title), app.Elem("span").Class("dim").Text(d.Sub), app.Elem("span").Class("grow"), app.Elem("span").Class("tags").Body(tags...)),
 			app.Elem("canvas").ID("bucket-bar").Aria("hidden", "true"),
 			app.Elem("dl").Class("facts three").Body(facts...),
+			app.Elem("p").ID("bucket-rule").Class("dim note").Hidden(d.Rule == "").Text(d.Rule),
 			app.Elem("h4").Hidden(len(d.Buffers) == 0).Text("Contiguous buffers, to scale"),
 			app.Elem("canvas").ID("bucket-buffers").Aria("hidden", "true").Hidden(len(d.Buffers) == 0).DataSet("css", "height:"+derive.Plain(max(len(d.Buffers), 1)*canvas.BufferRowHeight)+"px"),
 			&Table{Mail: b.Mail, VM: b.Fragments, ID: "fragment-table", Of: "fragments"},

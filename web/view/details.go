@@ -69,6 +69,8 @@ func (d *Details) pane() app.UI {
 		return app.Elem("div").Class("paned").Body(&Differences{Mail: d.Mail, VM: vm.Differences})
 	case state.FourVersions:
 		return app.Elem("div").Class("paned").Body(&Versions{Mail: d.Mail, VM: vm.Versions})
+	case state.Findings:
+		return app.Elem("div").Class("paned").Body(&Findings{Mail: d.Mail, VM: vm.Findings})
 	case state.Numerics:
 		if vm.Numerics != nil {
 			return app.Elem("div").Class("paned").Body(&Numerics{Mail: d.Mail, VM: vm.Numerics, Charts: d.Charts})

@@ -53,7 +53,35 @@ func (v *Versions) Render() app.UI {
 			)),
 			app.Elem("tbody").Body(rows...),
 		),
+		v.others(),
 		app.Elem("p").Class("dim note").Text("The shown configuration with framework.version set to each value, simulated. The change came in two parts, one in NeMo and one in Apex; the rows between BEFORE and AFTER have one part each."),
+	)
+}
+
+// others is the same model on other frameworks.
+func (v *Versions) others() app.UI {
+	rows := make([]app.UI, 0, len(v.VM.Others))
+	for _, r := range v.VM.Others {
+		result := []app.UI{
+			app.Elem("td").Class("num").Text(r.Step), app.Elem("td").Class("num").Body(app.Elem("span").Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
+			app.Elem("td").Class("num").Text(r.Parts[0]), app.Elem("td").Class("num").Text(r.Parts[1]), app.Elem("td").Class("num").Text(r.Parts[2]),
+		}
+		if r.Error != "" {
+			result = []app.UI{app.Elem("td").Attr("colspan", 5).Class("wrap").Text(r.Error)}
+		}
+		cells := append([]app.UI{
+			app.Elem("th").Attr("scope", "row").Class("wrap").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
+		}, result...)
+		cells = append(cells, app.Elem("td").Body(app.Elem("button").Attr("type", "button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
+		rows = append(rows, app.Elem("tr").DataSet("version", r.Version).Body(cells...))
+	}
+	return app.Elem("table").ID(ids.FrameTable).Class("rows").Hidden(len(rows) == 0).Body(
+		app.Elem("caption").Class("sr").Text("The configuration on other frameworks"),
+		app.Elem("thead").Body(app.Elem("tr").Body(
+			app.Elem("th").Attr("scope", "col").Text("Framework"), app.Elem("th").Attr("scope", "col").Class("num").Text("Step time, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("to BEFORE"),
+			app.Elem("th").Attr("scope", "col").Class("num").Text("Exposed, ms"), app.Elem("th").Attr("scope", "col").Class("num").Text("Buckets"), app.Elem("th").Attr("scope", "col").Class("num").Text("Filled"), app.Elem("th").Attr("scope", "col").Text(""),
+		)),
+		app.Elem("tbody").Body(rows...),
 	)
 }
 
