@@ -206,9 +206,9 @@ func (l *Layout) add(buckets []bucket.Bucket, r int, lists []Bucket, span *[2]in
 			b.Size += n
 		}
 		b.Shard, b.Filled = b.Size, b.Size
-		for i := range buckets {
+		for i := len(buckets) - 1; i >= 0 && b.Offset == 0; i-- {
 			if buckets[i].DTypes == b.DTypes {
-				b.Offset += buckets[i].Size
+				b.Offset = buckets[i].Offset + buckets[i].Size
 			}
 		}
 		buckets = append(buckets, b)
