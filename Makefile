@@ -17,12 +17,14 @@ run: wasm ## build and serve the page at http://localhost:8080 (PORT=)
 	@go run ./web/devserver -port $(PORT)
 
 wasm:
+	@echo "compiling the program to WebAssembly: a minute or two the first time"
 	@go run ./wasm/slim
 	@$(BUILD) -ldflags='-s -w' -o web/static/app.wasm ./wasm
 	@cp "$$(go env GOROOT)/lib/wasm/wasm_exec.js" web/static/wasm_exec.js
 	@chmod u+w web/static/wasm_exec.js
 
 site: wasm ## build dist/, which any file server can serve under any path, and print its weight
+	@echo "writing dist/ and weighing it; brotli -11 takes a minute"
 	@go run ./web/site -out dist
 
 test: need lint test-native test-wasm determinism site check-site e2e ## run every test

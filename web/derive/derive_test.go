@@ -293,3 +293,49 @@ func TestSegmentsCoverTheBucket(t *testing.T) {
 	require.Equal(t, []string{"L0.qkv.w"}, d.Also)
 	require.Contains(t, d.Buffers[1].Note, "never used")
 }
+
+// A field shows what its key holds, also where that has no value.
+func TestFieldsShowWhatTheDocumentHolds(t *testing.T) {
+	base := state.Opening()[0]
+	for _, c := range []struct{ path, old, text string }{
+		{"model.num_layers", "num_layers: 24", "${a.b}"},
+		{"model.num_layers", "num_layers: 24", "???"},
+		{"model.num_layers", "num_layers: 24", "many"},
+		{"model.optim.grad_sync_dtype", "grad_sync_dtype: bf16", "${a.b}"},
+		{"model.optim.grad_sync_dtype", "grad_sync_dtype: bf16", "bfloat"},
+		{"hardware.gpu", "gpu: h100", "???"},
+	} {
+		key, _, _ := strings.Cut(c.old, ":")
+		require.Contains(t, base.Text, c.old)
+		f := form(formKey{read: state.Read(strings.Replace(base.Text, c.old, key+": "+c.text, 1)), base: base.Base})
+		found := false
+		for _, g := range f.Groups {
+			for _, r := range append(g.Rows, g.Rare...) {
+				if r.Path != c.path {
+					continue
+				}
+				found = true
+				require.NotEmpty(t, r.Error)
+				require.Equal(t, c.text, r.Value)
+				if len(r.Options) > 0 {
+					require.Equal(t, Option{c.text, c.text, true}, r.Options[len(r.Options)-1])
+				}
+			}
+		}
+		require.True(t, found)
+	}
+}
+
+func TestShortTimesAreSpoken(t *testing.T) {
+	require.Equal(t, "16.0 microseconds", say(16_000))
+	require.Equal(t, "1.2 milliseconds", say(1_200_000))
+}
+
+func TestCompareSpeaksOfBoth(t *testing.T) {
+	a, b := sample.Result(1, 4), sample.Result(1, 8)
+	b.Figures.Parameters *= 2
+	st := status(statusKey{a: a, b: b})
+	require.Equal(t, Count(int64(a.Figures.Tasks+b.Figures.Tasks))+" tasks of A and B simulated", st.Left[0])
+	require.Contains(t, st.Left[3], "5.05\u202fB and 10.1\u202fB parameters")
+	require.Equal(t, "Model FLOP utilisation, of A", figures(figuresKey{a: a, b: b, open: "figure-mfu"}).Open.Title)
+}

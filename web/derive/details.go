@@ -97,8 +97,18 @@ func status(k statusKey) *Status {
 		st.Left = append(st.Left, "Showing the last valid configuration")
 	}
 	if k.a != nil {
-		f := &k.a.Figures
-		st.Left = append(st.Left, Count(int64(f.Tasks))+" tasks simulated", Count(int64(f.Spans))+" operations drawn", "model "+k.a.ModelVersion, Large(f.Parameters)+" parameters")
+		f := k.a.Figures
+		of := ""
+		if k.b != nil {
+			f.Tasks += k.b.Figures.Tasks
+			f.Spans += k.b.Figures.Spans
+			of = " of A and B"
+		}
+		parameters := Large(f.Parameters)
+		if k.b != nil && k.b.Figures.Parameters != f.Parameters {
+			parameters += " and " + Large(k.b.Figures.Parameters)
+		}
+		st.Left = append(st.Left, Count(int64(f.Tasks))+" tasks"+of+" simulated", Count(int64(f.Spans))+" operations drawn", "model "+k.a.ModelVersion, parameters+" parameters")
 	}
 	return st
 }

@@ -186,6 +186,9 @@ func figures(k figuresKey) *Figures {
 		out.Tiles = append(out.Tiles, f)
 		if f.Open {
 			out.Open = formula(t.id, k.a)
+			if k.b != nil {
+				out.Open.Title += ", of A"
+			}
 		}
 	}
 	return out

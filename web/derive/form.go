@@ -84,8 +84,8 @@ func form(k formKey) *Form {
 		d := &k.read.Diagnostics[i]
 		if d.Severity == importer.Error && errors[d.Path] == "" {
 			errors[d.Path] = d.Message
-			if strings.HasPrefix(d.Message, "got ") {
-				written[d.Path] = scalar(k.read.Text, d)
+			if text := scalar(k.read.Text, d); strings.HasPrefix(d.Message, "got ") || strings.Contains(text, "${") || text == "???" {
+				written[d.Path] = text
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func form(k formKey) *Form {
 			}
 			row := formRow(field, k.read, preset)
 			row.Error = errors[field.Path]
-			if text := written[field.Path]; text != "" && row.Control == ControlNumber {
-				row.Value, row.Placeholder = text, ""
+			if text := written[field.Path]; text != "" {
+				row.holds(text)
 			}
 			if field.Rare && row.Error == "" {
 				group.Rare = append(group.Rare, row)
@@ -166,6 +166,23 @@ func choiceLabel(field *scenario.Field, choice string) string {
 		return s.Family().String()
 	}
 	return choice
+}
+
+// holds shows what the document holds and cannot be read, in place of the best reading. A switch has no room
+// for it.
+func (r *FormRow) holds(text string) {
+	if r.Control == ControlSwitch {
+		return
+	}
+	r.Value, r.Placeholder = text, ""
+	if len(r.Options) == 0 {
+		return
+	}
+	r.Control = ControlSelect
+	for i := range r.Options {
+		r.Options[i].Selected = false
+	}
+	r.Options = append(r.Options, Option{text, text, true})
 }
 
 // help is the tooltip of a label: what it does, what it may be, where the key comes from.

@@ -69,19 +69,25 @@ func legend(p *Picture) (items []LegendItem) {
 // Describe says what a span is, for screen readers.
 func Describe(r *report.Result, i int32) string {
 	s := &r.Spans
-	text := Name(r, i) + ", " + laneName(laneOf(s, i)) + ", stage " + itoa(int(s.Stage[i])) + ". Starts at " + fixed(float64(s.Start[i])/1e6, 1) + " milliseconds, takes " + fixed(float64(s.End[i]-s.Start[i])/1e6, 1)
+	text := Name(r, i) + ", " + laneName(laneOf(s, i)) + ", stage " + itoa(int(s.Stage[i])) + ". Starts at " + fixed(float64(s.Start[i])/1e6, 1) + " milliseconds, takes " + say(s.End[i]-s.Start[i])
 	if g := s.Group[i]; g >= 0 && int(g) < len(r.Collectives) {
 		switch c := &r.Collectives[g]; {
 		case c.Exposed >= c.Length:
 			text += ", all exposed"
 		case c.Exposed > 0:
-			text += ", " + fixed(float64(c.Exposed)/1e6, 1) + " exposed"
+			text += ", " + say(int64(c.Exposed)) + " exposed"
 		default:
 			text += ", hidden"
 		}
 	}
 	from, to := laneRange(s, int(s.Stage[i]), laneOf(s, i))
 	return text + ". " + Count(int64(i-from+1)) + " of " + Count(int64(to-from)) + "."
+}
+
+// say is Milliseconds for a screen reader.
+func say(ns int64) string {
+	n, unit := length(ns)
+	return n + " " + map[string]string{"ms": "milliseconds", "µs": "microseconds"}[unit]
 }
 
 func laneName(l report.Lane) string {

@@ -1,6 +1,10 @@
 package view
 
 import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/maxence-charriere/go-app/v9/pkg/app"
@@ -96,4 +100,41 @@ func TestNumbersTypedDifferentlyAreTheSame(t *testing.T) {
 	require.True(t, same("1,000", "1000"))
 	require.True(t, same(" x ", "x"), "what is typed stays as typed")
 	require.False(t, same("x", "y"))
+}
+
+// Text has a contrast of 4.5 on every ground that it stands on, in both themes.
+func TestContrast(t *testing.T) {
+	css, err := os.ReadFile("../static/style.css")
+	require.NoError(t, err)
+	tokens, _, _ := strings.Cut(string(css), "--lane-fwd:")
+	colours := func(name string) (out [2][3]float64) {
+		_, rest, ok := strings.Cut(tokens, "\n  --"+name+": light-dark(")
+		require.True(t, ok, name)
+		both, _, _ := strings.Cut(rest, ")")
+		for i, text := range strings.Split(both, ", ") {
+			n, err := strconv.ParseUint(text[1:], 16, 32)
+			require.NoError(t, err)
+			for k := range out[i] {
+				out[i][k] = float64(n>>(16-8*k)&255) / 255
+			}
+		}
+		return out
+	}
+	luminance := func(c [3]float64) float64 { // WCAG 2.2
+		for i, x := range c {
+			if c[i] = math.Pow((x+0.055)/1.055, 2.4); x <= 0.04045 {
+				c[i] = x / 12.92
+			}
+		}
+		return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2]
+	}
+	for _, text := range []string{"text", "text-2", "exposed", "error", "warn", "good", "accent"} {
+		for _, ground := range []string{"bg", "surface", "surface-2", "overlay", "accent-wash"} {
+			a, b := colours(text), colours(ground)
+			for theme := range a {
+				x, y := luminance(a[theme]), luminance(b[theme])
+				require.GreaterOrEqual(t, (max(x, y)+0.05)/(min(x, y)+0.05), 4.5, "%s on %s, theme %d", text, ground, theme)
+			}
+		}
+	}
 }

@@ -74,7 +74,11 @@ func parse(c command, args []string) (arguments, error) {
 		if c.operands != "" {
 			want = c.operands
 		}
-		return wrong("it takes %s, and %d operands are given", want, n)
+		given := strconv.Itoa(n) + " operands are"
+		if n == 1 {
+			given = "1 operand is"
+		}
+		return wrong("it takes %s, and %s given", want, given)
 	}
 	return a, nil
 }

@@ -73,7 +73,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"layout", "a", "-stage", "x"}, `layout: -stage needs a number from 0, not "x"`},
 		{[]string{"layout", "a", "-rank=-1"}, `layout: -rank needs a number from 0, not "-1"`},
 		{[]string{"link", "-", "-"}, "link: standard input can be read once only"},
-		{[]string{"version", "x"}, "version: it takes no operand, and 1 operands are given"},
+		{[]string{"version", "x"}, "version: it takes no operand, and 1 operand is given"},
 		{[]string{"help", "x"}, `"x" is not a command`},
 	} {
 		status, stdout, stderr := try("", c.args...)
