@@ -92,12 +92,12 @@ func TestEveryMegatronEventCounts(t *testing.T) {
 			if slices.Contains([]string{"fwd", "bwd", "chunk_fwd", "chunk_bwd"}, text(fields["op"])) {
 				continue
 			}
-			if i%part(19) == 0 {
+			if i%part(29) == 0 {
 				fails(fmt.Sprintf("without event %d", i), slices.Delete(slices.Clone(events), i, i+1))
 				fails(fmt.Sprintf("event %d twice", i), slices.Insert(slices.Clone(events), i, event))
 			}
 			walk(fields, func(change func() (undo func())) {
-				if leaves++; leaves%part(31) != 0 { // a part of them keeps the test short
+				if leaves++; leaves%part(53) != 0 { // a part of them keeps the test short
 					return
 				}
 				undo := change()

@@ -132,12 +132,12 @@ func (k *Kind) run(data []byte, fields map[string]json.RawMessage) Result {
 	if key := k.Keys.missing(fields); key != "" {
 		return Result{Kind: k.Name, Status: Failed, Err: fmt.Errorf("%s: got nothing in the case, want it", key)}
 	}
-	note, err := "", k.Keys.only(fields, k.Optional)
-	if err == nil {
-		note, err = k.Check(data)
-	}
+	note, err := k.Check(data)
 	if err != nil {
 		return Result{Kind: k.Name, Status: Failed, Err: err}
+	}
+	if more := k.Keys.beside(fields, k.Optional); more != "" {
+		note = strings.TrimPrefix(note+"; "+more, "; ")
 	}
 	return Result{Kind: k.Name, Status: Passed, Note: note}
 }

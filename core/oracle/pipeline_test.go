@@ -36,7 +36,7 @@ func TestEveryPipelineEventCounts(t *testing.T) {
 				check(show(fields)+" missing", slices.Delete(slices.Clone(events), i, i+1))
 			}
 			walk(fields, func(change func() (undo func())) {
-				if n++; n%part(4) != 0 {
+				if n++; n%part(7) != 0 {
 					return
 				}
 				undo := change()
