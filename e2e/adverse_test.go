@@ -198,3 +198,20 @@ func TestPanesKeepTheirSize(t *testing.T) {
 	v.key(kb.Enter)
 	v.wait(fmt.Sprintf(`%s === %d`, width, usual))
 }
+
+// The table of tens of thousands of buckets opens at once: what is not shown is not made.
+func TestManyBucketsAreShownAtOnce(t *testing.T) {
+	v := open(t, "")
+	v.after(func() { v.fill(cap400, "0.205") })
+	v.click(ids.TabBuckets)
+	began := time.Now()
+	v.click("as-table")
+	v.wait(fmt.Sprintf(`document.querySelectorAll('#%s tbody tr').length === 400`, ids.BucketTable))
+	t.Log("table:", time.Since(began))
+	require.Less(t, time.Since(began), 5*time.Second)
+	began = time.Now()
+	v.do(chromedp.Click(chromedp.CSS(fmt.Sprintf(`#%s th:nth-child(3) button`, ids.BucketTable))))
+	v.wait(fmt.Sprintf(`document.querySelector('#%s th:nth-child(3)').getAttribute("aria-sort") === "ascending"`, ids.BucketTable))
+	t.Log("sorted:", time.Since(began))
+	require.Less(t, time.Since(began), 5*time.Second)
+}

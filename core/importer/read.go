@@ -41,8 +41,7 @@ func (r *reader) read() {
 		r.out.Diagnostics = append(r.out.Diagnostics, d)
 		return
 	}
-	if y == nil { // nothing but comments: all defaults
-		r.validate()
+	if y == nil { // nothing but comments: all defaults, of which there is nothing to say
 		return
 	}
 	b := treeBuilder{src: r.src}
@@ -51,8 +50,7 @@ func (r *reader) read() {
 	if r.root == nil || b.stop {
 		return
 	}
-	if r.root.isNull() {
-		r.validate()
+	if r.root.isNull() || r.root.isMap() && len(r.root.children) == 0 {
 		return
 	}
 	if !r.root.isMap() {

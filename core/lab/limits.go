@@ -49,7 +49,7 @@ func (c *Config) Check() error {
 	var e scenario.Errors
 	whole := func(path string, got, low, high int) {
 		if got < low || got > high {
-			e = append(e, wrong(path, strconv.Itoa(got), fmt.Sprintf("%d to %d", low, high), strconv.Itoa(min(max(got, low), high))))
+			e = append(e, wrong(path, strconv.Itoa(got), units.Count(int64(low))+" to "+units.Count(int64(high)), strconv.Itoa(min(max(got, low), high))))
 		}
 	}
 	// A comparison with NaN is false: nothing but a number in the range passes.
@@ -77,7 +77,7 @@ func (c *Config) Check() error {
 	if c.Seed < 0 || c.Seed > 1<<53-1 {
 		e = append(e, wrong("seed", strconv.FormatInt(c.Seed, 10), "0 to 9007199254740991", "1"))
 	}
-	const fp32 = "0 to 3.4028234663852886e+38: the kernel takes it in fp32"
+	const fp32 = "0 to 3.4e38: the kernel takes it in fp32"
 	number("lr", c.LR, 0, math.MaxFloat32, fp32, "0.01")
 	number("weight_decay", c.WeightDecay, 0, math.MaxFloat32, fp32, "0.01")
 	number("eps", c.Eps, 0, math.MaxFloat32, fp32, "1e-8")
@@ -151,7 +151,7 @@ func (c *Config) checkSize() (e scenario.Errors) {
 	}
 	n := int64(elements(s))
 	if n > MaxParameters {
-		e = append(e, wrong("hidden", fmt.Sprintf("%d (%d parameters)", c.Hidden, n), fmt.Sprintf("at most %d parameters", MaxParameters), strconv.Itoa(max(c.Heads, 16))))
+		e = append(e, wrong("hidden", fmt.Sprintf("%d (%s parameters)", c.Hidden, units.Count(int64(n))), "at most "+units.Count(MaxParameters)+" parameters", strconv.Itoa(max(c.Heads, 16))))
 		return e
 	}
 	if m := c.memory(s); m > MaxMemory {
@@ -163,9 +163,9 @@ func (c *Config) checkSize() (e scenario.Errors) {
 	perStep := 3 * float64(n) * float64(len(c.Variants)*c.Ranks*c.Batch*c.Window)
 	if work := perStep * float64(c.Steps); work > maxWork {
 		if most := int(maxWork / perStep); most > 0 {
-			e = append(e, wrong("steps", fmt.Sprintf("%d (%.2g multiplications)", c.Steps, work), fmt.Sprintf("at most %.2g multiplications", maxWork), strconv.Itoa(most)))
+			e = append(e, wrong("steps", strconv.Itoa(c.Steps)+" ("+show(float32(work))+" multiplications)", "at most "+show(maxWork)+" multiplications", strconv.Itoa(most)))
 		} else {
-			e = append(e, wrong("batch", fmt.Sprintf("%d (%.2g multiplications)", c.Batch, work), fmt.Sprintf("at most %.2g multiplications; fewer ranks or a smaller window too", maxWork), "1"))
+			e = append(e, wrong("batch", strconv.Itoa(c.Batch)+" ("+show(float32(work))+" multiplications)", "at most "+show(maxWork)+" multiplications; fewer ranks or a smaller window too", "1"))
 		}
 	}
 	return e

@@ -16,8 +16,8 @@ func TestRefuses(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.Steps = 0 }, "steps: got 0, want 1 to 2000; set steps to 1"},
-		{func(c *Config) { c.Steps = 1 << 62 }, "steps: got 4611686018427387904, want 1 to 2000; set steps to 2000"},
+		{func(c *Config) { c.Steps = 0 }, "steps: got 0, want 1 to 2,000; set steps to 1"},
+		{func(c *Config) { c.Steps = 1 << 62 }, "steps: got 4611686018427387904, want 1 to 2,000; set steps to 2000"},
 		{func(c *Config) { c.Ranks = -1 }, "ranks: got -1, want 1 to 64; set ranks to 1"},
 		{func(c *Config) { c.Ranks = 65 }, "ranks: got 65, want 1 to 64; set ranks to 64"},
 		{func(c *Config) { c.Hidden = 0 }, "hidden: got 0, want 1 to 128"},
@@ -26,7 +26,7 @@ func TestRefuses(t *testing.T) {
 		{func(c *Config) { c.Heads = 0 }, "heads: got 0, want a divisor"},
 		{func(c *Config) { c.Model = "rnn" }, `model: got "rnn", want transformer or mlp`},
 		{func(c *Config) { c.Seed = -1 }, "seed: got -1, want 0 to 9007199254740991"},
-		{func(c *Config) { c.LR = math.Inf(1) }, "lr: got +Inf, want 0 to 3.4028234663852886e+38: the kernel takes it in fp32; set lr to 0.01"},
+		{func(c *Config) { c.LR = math.Inf(1) }, "lr: got +Inf, want 0 to 3.4e38: the kernel takes it in fp32; set lr to 0.01"},
 		{func(c *Config) { c.LR = math.NaN() }, "lr: got NaN, want"},
 		{func(c *Config) { c.LR = -0.1 }, "lr: got -0.1, want"},
 		{func(c *Config) { c.LR = 1e39 }, "lr: got 1e+39, want"},
@@ -40,7 +40,7 @@ func TestRefuses(t *testing.T) {
 		{func(c *Config) { c.Variants[1].Params = "uint8" }, `variants[1].params: got "uint8", want fp32, bf16, fp16 or fp8`},
 		{func(c *Config) { c.Variants[0].Scaled = true }, "variants[0].state: got fp32, want fp16 or bf16: only 16-bit states are scaled"},
 		{func(c *Config) { c.Variants[1].State, c.Variants[1].Scaled = "bf16", true }, "variants[1].scaled: got true, want false"},
-		{func(c *Config) { c.Hidden, c.FFN, c.Layers = 128, 512, 4 }, "parameters), want at most 250000 parameters; set hidden to 16"},
+		{func(c *Config) { c.Hidden, c.FFN, c.Layers = 128, 512, 4 }, "parameters), want at most 250,000 parameters; set hidden to 16"},
 		{func(c *Config) { c.Hidden, c.FFN, c.Ranks, c.Steps = 128, 512, 64, 1 }, "in all), want at most " + MaxMemory.String()},
 		{func(c *Config) { c.Batch, c.Steps = 32, 2000 }, "multiplications), want at most"},
 	} {

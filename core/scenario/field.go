@@ -243,7 +243,7 @@ func (f *Field) Want() string {
 	case Int:
 		want = "an integer from " + units.Count(int64(f.Min)) + " to " + units.Count(int64(f.Max))
 	case Float:
-		want = "a number from " + strconv.FormatFloat(f.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(f.Max, 'f', -1, 64)
+		want = "a number from " + decimal(f.Min) + " to " + decimal(f.Max)
 	case Bool:
 		want = "true or false"
 	case Choice:
@@ -255,6 +255,14 @@ func (f *Field) Want() string {
 		want += ", or null"
 	}
 	return want
+}
+
+// decimal writes a bound as people read it.
+func decimal(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return units.Count(int64(x))
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
 // DefaultFor returns the default of a document that names the optimizer name.

@@ -22,7 +22,7 @@ func (c *Cache) bannerOf(s *state.State, p *Problems) *Banner {
 	if cur.Stopped {
 		k.failure = ""
 	}
-	k.remade, k.undo, k.empty = remade(s), s.CanUndo(), cur.Doc.Empty() && cur.Read != nil
+	k.remade, k.undo, k.empty = remade(s), s.CanUndo(), cur.Empty()
 	if other := &s.Slots[1-s.Shown]; s.Compare && other.Read != nil && !other.Read.OK() {
 		k.other = string(rune('A' + 1 - s.Shown))
 	}

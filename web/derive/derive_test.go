@@ -339,3 +339,13 @@ func TestCompareSpeaksOfBoth(t *testing.T) {
 	require.Contains(t, st.Left[3], "5.05\u202fB and 10.1\u202fB parameters")
 	require.Equal(t, "Model FLOP utilisation, of A", figures(figuresKey{a: a, b: b, open: "figure-mfu"}).Open.Title)
 }
+
+func TestAnEmptyConfigurationIsCalledSo(t *testing.T) {
+	s, _ := state.Update(state.New(), state.Started{Docs: state.Opening()})
+	s, _ = state.Update(s, state.TextEdited{Text: "# nothing\n"})
+	p := new(Cache).Page(&s)
+	require.Equal(t, "The configuration is empty.", p.Banner.Lead)
+	require.Equal(t, Option{"", "Empty", true}, p.Header.Presets[len(p.Header.Presets)-1])
+	require.Empty(t, p.Header.Preset)
+	require.Empty(t, p.Problems.Items)
+}

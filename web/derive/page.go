@@ -170,6 +170,7 @@ type (
 		compare, undo, redo    bool
 		theme                  state.Theme
 		broken                 [2]bool
+		empty                  bool
 	}
 	editorKey struct{ read *state.Reading }
 	listKey   struct {
@@ -285,20 +286,23 @@ func (c *Cache) headerOf(s *state.State) *Header {
 	k := headerKey{
 		presets: s.Current().Doc.Preset + "\x00" + s.Current().Doc.Name, shown: s.Shown, compare: s.Compare,
 		undo: s.CanUndo(), redo: s.CanRedo(), theme: s.Theme, notice: s.Notice,
-		other: string(rune('A'+1-s.Shown)) + ": " + other.Doc.Name,
+		other: string(rune('A'+1-s.Shown)) + ": " + other.Doc.Name, empty: s.Current().Empty(),
 	}
 	for i := range s.Slots {
 		k.broken[i] = s.Slots[i].Read != nil && !s.Slots[i].Read.OK()
 	}
 	return c.header.get(k, func() *Header {
 		h := &Header{Preset: s.Current().Doc.Preset, Shown: k.shown, Compare: k.compare, Other: k.other, CanUndo: k.undo, CanRedo: k.redo, Theme: k.theme, Notice: k.notice, Broken: k.broken}
-		found := false
+		name, found := s.Current().Doc.Name, false
+		if k.empty {
+			h.Preset, name = "", "Empty"
+		}
 		for _, p := range state.Presets() {
 			h.Presets = append(h.Presets, Option{p.ID, p.Name, p.ID == h.Preset})
 			found = found || p.ID == h.Preset
 		}
 		if !found {
-			h.Presets = append(h.Presets, Option{"", s.Current().Doc.Name, true})
+			h.Presets = append(h.Presets, Option{"", name, true})
 		}
 		return h
 	})

@@ -106,7 +106,7 @@ func TestLabRefusesWithTheBound(t *testing.T) {
 	for _, c := range []struct{ path, text, want string }{
 		{"ranks", "0", "ranks: got 0, want 1 to 64; set ranks to 1"},
 		{"ranks", "65", "ranks: got 65, want 1 to 64; set ranks to 64"},
-		{"steps", "99999999999999999999", "steps: got 99999999999999999999, want 1 to 2000; set steps to 2000"},
+		{"steps", "99999999999999999999", "steps: got 99999999999999999999, want 1 to 2,000; set steps to 2000"},
 		{"steps", "2.5", `steps: got "2.5", want a whole number; set steps to 48`},
 		{"seed", "-1", "seed: got -1, want 0 to 9007199254740991; set seed to 1"},
 		{"lr", "1e999", "lr: got 1e999, want 0 to"},

@@ -4,8 +4,6 @@
 package state
 
 import (
-	"strings"
-
 	"distopt/core/report"
 	"distopt/core/sched"
 )
@@ -88,8 +86,8 @@ type Document struct {
 	Text   string
 }
 
-// Empty reports whether there is nothing in it to simulate.
-func (d *Document) Empty() bool { return strings.TrimSpace(d.Text) == "" }
+// Empty reports whether its text holds nothing to simulate: no key.
+func (s *Slot) Empty() bool { return s.Read.OK() && len(s.Read.Keys) == 0 }
 
 // Selection is the one thing that is lit everywhere.
 type Selection struct {

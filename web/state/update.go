@@ -412,7 +412,7 @@ func (s *State) changed() []Effect {
 // simulate asks for the result of a slot unless it is there, on its way, or impossible.
 func (s *State) simulate(slot int) []Effect {
 	x := &s.Slots[slot]
-	if !x.Read.OK() || x.Doc.Empty() || x.Of == x.Doc.Text && x.Result != nil {
+	if !x.Read.OK() || x.Empty() || x.Of == x.Doc.Text && x.Result != nil {
 		if x.Request != 0 {
 			x.Request, x.Slow = 0, false
 			return []Effect{Cancel{slot}}
@@ -464,7 +464,7 @@ func (s *State) progress(m Progressed) {
 // askVersions asks for the four versions while their table is shown and out of date.
 func (s *State) askVersions() []Effect {
 	x := s.Current()
-	if s.DetailTab != FourVersions || !x.Read.OK() || x.Doc.Empty() || s.Versions.Of == x.Doc.Text {
+	if s.DetailTab != FourVersions || !x.Read.OK() || x.Empty() || s.Versions.Of == x.Doc.Text {
 		return nil
 	}
 	s.Versions = Versions{Of: x.Doc.Text, Request: s.id(), Rows: s.Versions.Rows}

@@ -239,6 +239,16 @@ func TestEmptyTextIsNotSimulated(t *testing.T) {
 	require.Empty(t, simulations(effects))
 	s, _ = Update(s, Simulated{Slot: A, ID: asked.ID, Result: sample.Result(1, 6)})
 	require.True(t, s.Current().Stale(), "the late answer belongs to another text")
+	for _, text := range []string{"", "# hidden_size: 4\n", "{}", "null", "---\n...\n"} {
+		s, effects = Update(s, TextEdited{Text: text})
+		require.Empty(t, simulations(effects), "%q", text)
+		require.True(t, s.Current().Empty(), "%q", text)
+		require.Empty(t, s.Current().Read.Diagnostics, "%q", text)
+	}
+	s, effects = Update(s, TextEdited{Text: "model: {num_layers: 4}"})
+	require.Len(t, simulations(effects), 1)
+	s, _ = Update(s, TextEdited{Text: "[broken"})
+	require.False(t, s.Current().Empty(), "what is wrong is not nothing")
 }
 
 func TestClearedSelectionStaysCleared(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"distopt/core/importer"
 	"distopt/core/scenario"
+	"distopt/core/units"
 )
 
 // imported is what import -json prints.
@@ -81,7 +82,7 @@ func (e *env) listKeys(d document, r *importer.Reading) {
 		}
 	}
 	if v := r.Scenario.Derive(); r.OK() {
-		fmt.Fprintf(e.stdout, "\nDP %d, %d microbatches, %d parameters", v.DP, v.Microbatches, v.Parameters)
+		fmt.Fprintf(e.stdout, "\nDP %d, %d microbatches, %s parameters", v.DP, v.Microbatches, units.Count(v.Parameters))
 		if v.BucketSize > 0 {
 			fmt.Fprintf(e.stdout, ", buckets of %v elements", v.BucketSize)
 		}
