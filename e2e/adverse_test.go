@@ -215,3 +215,14 @@ func TestManyBucketsAreShownAtOnce(t *testing.T) {
 	t.Log("sorted:", time.Since(began))
 	require.Less(t, time.Since(began), 5*time.Second)
 }
+
+// Under a finger, what is pressed is 40 px high: all but links in sentences and heads of tables.
+func TestFingersHaveRoom(t *testing.T) {
+	v := open(t, "")
+	for _, width := range []int64{390, 900} {
+		v.do(chromedp.EmulateViewport(width, 844, chromedp.EmulateMobile, chromedp.EmulateTouch), chromedp.Sleep(300*time.Millisecond))
+		require.Empty(t, get[[]string](v, `[...document.querySelectorAll(".top button, .top select, .bar button, .bar select")]
+			.filter(e => e.offsetParent && e.getBoundingClientRect().height < 40).map(e => e.id || e.innerText)`), "at %d", width)
+		require.LessOrEqual(t, get[int64](v, `document.documentElement.scrollWidth`), width)
+	}
+}
