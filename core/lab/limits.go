@@ -72,7 +72,7 @@ func (c *Config) Check() error {
 	whole("margin", c.Margin, -100, 100)
 	whole("scale_window", c.ScaleWindow, 1, MaxSteps)
 	if c.Model == Transformer && (c.Heads < 1 || c.Hidden%c.Heads != 0) {
-		e = append(e, wrong("heads", strconv.Itoa(c.Heads), fmt.Sprintf("a divisor of hidden (%d)", c.Hidden), "1"))
+		e = append(e, wrong("heads", strconv.Itoa(c.Heads), fmt.Sprintf("a divisor of the hidden size (%d)", c.Hidden), "1"))
 	}
 	if c.Seed < 0 || c.Seed > 1<<53-1 {
 		e = append(e, wrong("seed", strconv.FormatInt(c.Seed, 10), "0 to 9007199254740991", "1"))

@@ -22,7 +22,7 @@ func TestRefuses(t *testing.T) {
 		{func(c *Config) { c.Ranks = 65 }, "ranks: got 65, want 1 to 64; set ranks to 64"},
 		{func(c *Config) { c.Hidden = 0 }, "hidden: got 0, want 1 to 128"},
 		{func(c *Config) { c.Layers = 5 }, "layers: got 5, want 1 to 4"},
-		{func(c *Config) { c.Heads = 5 }, "heads: got 5, want a divisor of hidden (32); set heads to 1"},
+		{func(c *Config) { c.Heads = 5 }, "heads: got 5, want a divisor of the hidden size (32); set heads to 1"},
 		{func(c *Config) { c.Heads = 0 }, "heads: got 0, want a divisor"},
 		{func(c *Config) { c.Model = "rnn" }, `model: got "rnn", want transformer or mlp`},
 		{func(c *Config) { c.Seed = -1 }, "seed: got -1, want 0 to 9007199254740991"},

@@ -188,7 +188,7 @@ func (n *Numerics) setUp(s *state.State, setup *labSetup) {
 	for _, e := range wrong {
 		text := e.Problem()
 		if e.Fix != "" {
-			text += "; " + e.Fix
+			text += "; " + strings.Replace(e.Fix, "set "+e.Path+" to", "set it to", 1)
 		}
 		if at[e.Path] == "" {
 			at[e.Path] = text

@@ -134,7 +134,7 @@ func TestNumericsErrorsStandAtTheirFields(t *testing.T) {
 	for _, f := range n.Fields {
 		switch f.Path {
 		case "ranks":
-			require.Equal(t, "got 65, want 1 to 64; set ranks to 64", f.Error)
+			require.Equal(t, "got 65, want 1 to 64; set it to 64", f.Error)
 		case "beta2":
 			require.Contains(t, f.Error, "want 0 to 0.9999999")
 		default:

@@ -113,7 +113,7 @@ func TestLabRefusesWithTheBound(t *testing.T) {
 		{"lr", "NaN", "lr: got NaN, want 0 to"},
 		{"lr", "", `lr: got "", want a number; set lr to 0.01`},
 		{"lr", strings.Repeat("x", 5000), "xxx…\", want a number"},
-		{"hidden", "30", "heads: got 4, want a divisor of hidden (30)"},
+		{"hidden", "30", "heads: got 4, want a divisor of the hidden size (30)"},
 		{"steps", "1,999", ""},
 	} {
 		s := opened(t)
