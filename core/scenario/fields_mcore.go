@@ -144,7 +144,7 @@ var frameworkFields = []Field{
 	},
 	{
 		Path: pathBucketView, Label: "Gradients as bucket views", Kind: Bool, Default: "false",
-		Help:  "Gradients are views of the buckets: no copies, and half the memory.",
+		Help:  "Gradients are views of the buckets after their reduction: no copy back, and half the memory.",
 		Group: GroupSimulation, Rare: true, ReadBy: byDDP, Source: torchDDP, at: func(s *Scenario) any { return &s.Optim.DDP.GradAsBucketView },
 	},
 }

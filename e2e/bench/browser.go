@@ -91,7 +91,7 @@ func inBrowser() ([]row, error) {
 		return nil, err
 	}
 	var rows []row
-	for _, part := range []func(*chrome.Tab) ([]row, error){start, edits, largestPreset, panning} {
+	for _, part := range []func(*chrome.Tab) ([]row, error){start, edits, megatronEdits, largestPreset, panning} {
 		found, err := part(tab)
 		if err != nil {
 			return nil, err
@@ -114,9 +114,21 @@ func start(tab *chrome.Tab) ([]row, error) {
 const warm = 10
 
 func edits(tab *chrome.Tab) ([]row, error) {
+	return edited(tab, "opening preset", "model.optim.bucket_cap_mb", 380)
+}
+
+func megatronEdits(tab *chrome.Tab) ([]row, error) {
+	if _, err := chrome.Eval[edit](tab, fmt.Sprintf(`bench.shown(() => bench.preset(%q))`, megatron)); err != nil {
+		return nil, err
+	}
+	return edited(tab, "the same on Megatron-Core", "model.optim.ddp_bucket_size", 40_000_000)
+}
+
+// edited sets a field of what is shown, again and again, to other values from first on.
+func edited(tab *chrome.Tab, what, path string, first int) ([]row, error) {
 	var whole, worker []float64
 	for i := range warm + runs {
-		e, err := chrome.Eval[edit](tab, fmt.Sprintf(`bench.shown(() => bench.field("model.optim.bucket_cap_mb", %d))`, 380+i))
+		e, err := chrome.Eval[edit](tab, fmt.Sprintf(`bench.shown(() => bench.field(%q, %d))`, path, first+i))
 		if err != nil {
 			return nil, err
 		}
@@ -125,8 +137,8 @@ func edits(tab *chrome.Tab) ([]row, error) {
 		}
 	}
 	return []row{
-		{"edit to answer, opening preset, browser", "50 ms with the draw", fmt.Sprintf("%.1f ms", median(worker))},
-		{"edit to picture on screen, opening preset, browser", "", fmt.Sprintf("%.1f ms", median(whole))},
+		{"edit to answer, " + what + ", browser", "50 ms with the draw", fmt.Sprintf("%.1f ms", median(worker))},
+		{"edit to picture on screen, " + what + ", browser", "", fmt.Sprintf("%.1f ms", median(whole))},
 	}, nil
 }
 
