@@ -39,7 +39,7 @@ func (r *recorder) scale(c *optim.Collective) {
 	if c.Check {
 		memory += c.Bytes
 	}
-	if c.Scale != 0 && c.Scale != 1 {
+	if c.Scale != 0 && c.Scale != 1 && !c.Prescaled {
 		memory += 2 * c.Bytes
 	}
 	if memory == 0 {

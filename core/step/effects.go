@@ -58,8 +58,13 @@ func (r *recorder) ZeroGrad(z *optim.Zero) {
 func (r *recorder) AccumulateGrad(a *optim.Accumulation) {
 	alone := r.scratch[:0]
 	for i, p := range a.Params {
-		if a.Paths[i] != optim.Fused {
+		switch a.Paths[i] {
+		case optim.Added, optim.InPlace, optim.InPlaceScaled:
 			alone = r.add(alone, p, r.addOf[p])
+		}
+		switch a.Paths[i] {
+		case optim.StolenScaled, optim.InPlaceScaled:
+			alone = r.add(alone, p, r.works.kernel(gradientCopy(&r.model.Params[p])))
 		}
 	}
 	if a.ZeroedBytes > 0 {
@@ -95,6 +100,13 @@ func gradientAdd(p *model.Param, sum dtype.DType) model.Kernel {
 	return model.Kernel{
 		Name: "gradient add", Kind: model.MemoryBound, Pattern: hw.Elementwise, DType: sum,
 		Bytes: units.Bytes(p.Numel) * (p.DType.Size() + 2*sum.Size()),
+	}
+}
+
+// gradientCopy copies a gradient between its tensor and its bucket.
+func gradientCopy(p *model.Param) model.Kernel {
+	return model.Kernel{
+		Name: "gradient copy", Kind: model.MemoryBound, Pattern: hw.Elementwise, DType: p.DType, Bytes: 2 * units.Bytes(p.Numel) * p.DType.Size(),
 	}
 }
 
@@ -165,6 +177,12 @@ func (r *recorder) KeepShards(k *optim.Kept) {
 			bytes += r.shards[id]
 		}
 	}
+	ks := r.scratch[:0]
+	for _, p := range k.Copied {
+		ks = append(ks, r.works.kernel(gradientCopy(&r.model.Params[p])))
+	}
+	r.scratch = ks
+	r.kernels(GradCopy, ks)
 	if bytes > 0 {
 		r.launch(optim.Main, Work{Kind: GradCopy, Memory: 3 * bytes, Count: len(k.Added)}, sched.None, k.Added...)
 	}

@@ -54,6 +54,7 @@ func (r *recorder) CheckFinite() bool {
 // Adam launches its multi-tensor kernels.
 func (r *recorder) Adam(a *optim.Update) {
 	ks := r.appendCopies(r.scratch[:0], "unscale states", a.Unpack, 0)
+	ks = r.appendCopies(ks, "clip gradients", a.Clipped, 0)
 	ks = r.appendCopies(ks, "copy gradients", a.GradCopies, units.Elems(a.GradCopies.Bytes/dtype.FP32.Size()))
 	for i := range a.Launches {
 		l := &a.Launches[i]
