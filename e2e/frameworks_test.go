@@ -48,7 +48,9 @@ func TestFindingsAreApplied(t *testing.T) {
 	v.click(ids.TabFindings)
 	button := fmt.Sprintf(`#%s li[data-rule="mcore-scaling-pass"] button`, ids.Findings)
 	v.wait(fmt.Sprintf(`!!document.querySelector(%q)`, button))
-	v.after(func() { v.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void document.querySelector(%q).click()`, button))) })
+	v.after(func() {
+		v.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`void document.querySelector(%q).click()`, button)))
+	})
 	require.Less(t, v.figure(ids.StepTime), before)
 	require.Contains(t, v.document(), "average_in_collective: true")
 	v.wait(fmt.Sprintf(`!document.querySelector(%q)`, button))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"distopt/core/eval"
+	"distopt/core/memory"
 	"distopt/core/report"
 	"distopt/core/share"
 	"distopt/core/units"
@@ -32,15 +33,39 @@ func runEval(e *env) error {
 		return e.json(result)
 	}
 	e.figures(result)
+	held, err := eval.Memory(&r.Scenario)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.name(), err)
+	}
+	e.memory(held)
+	e.row("Prediction model", "%s", result.ModelVersion)
 	return nil
+}
+
+// memory writes the peak of the fullest stage and its largest parts.
+func (e *env) memory(m *memory.Result) {
+	verdict := "fits"
+	if ok, left := m.Fits(); !ok {
+		verdict = (-left).String() + " over"
+	}
+	peak := &m.Stages[m.Worst].Peak.Bytes
+	e.row("Peak memory", "%v of %v, stage %d (%s)", peak.Total(), m.Capacity, m.Worst, verdict)
+	for k, n := range peak {
+		if n*100 >= peak.Total() {
+			e.row("  "+memory.Kind(k).String(), "%v", n)
+		}
+	}
+}
+
+// row writes one figure.
+func (e *env) row(name, format string, args ...any) {
+	fmt.Fprintf(e.stdout, "%-24s %s\n", name, fmt.Sprintf(format, args...))
 }
 
 // figures writes the key figures, one a line.
 func (e *env) figures(r *report.Result) {
 	f, g := &r.Figures, &r.Grid
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(e.stdout, "%-24s %s\n", name, fmt.Sprintf(format, args...))
-	}
+	row := e.row
 	row("Configuration", "%s", r.Name)
 	row("Parameters", "%s", units.Large(f.Parameters))
 	row("Ranks", "%s = TP %d × CP %d × PP %d × DP %d", units.Count(int64(g.World)), g.TP, g.CP, g.PP, g.DP)
@@ -68,7 +93,6 @@ func (e *env) figures(r *report.Result) {
 	}
 	row("Bucket utilisation", "%s, %s of padding moved per step", units.Percent(f.Utilisation), units.Bytes(f.WastedBytes))
 	row("FP8 amax reductions", "%d per step", f.AmaxReductions)
-	row("Prediction model", "%s", r.ModelVersion)
 }
 
 func ratio[T ~int64](part, whole T) float64 {
