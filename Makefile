@@ -54,7 +54,7 @@ determinism: ## compare results of amd64, GOAMD64=v3 and js/wasm, byte for byte
 	@.ci/determinism
 
 check-site:
-	@.ci/check-site
+	@.ci/check-site $(BUILD)
 
 e2e: need
 	E2E=1 go test -count=1 -timeout 25m ./e2e/
