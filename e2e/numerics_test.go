@@ -45,7 +45,7 @@ func TestNumericsRunsInTheBrowser(t *testing.T) {
 
 	v.labField("steps", "0")
 	v.click(ids.LabRun)
-	v.wait(`document.getElementById("lab-field-steps-error").textContent.includes("got 0, want 1 to 2000")`)
+	v.wait(`document.getElementById("lab-field-steps-error").textContent.includes("got 0, want 1 to 2,000")`)
 
 	v.labField("steps", "16")
 	v.click(ids.LabRun)
