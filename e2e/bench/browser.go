@@ -144,7 +144,7 @@ func edited(tab *chrome.Tab, what, path string, first int) ([]row, error) {
 
 func largestPreset(tab *chrome.Tab) ([]row, error) {
 	var whole, worker []float64
-	for i := range 2 + runs {
+	for i := range warm + runs {
 		change := fmt.Sprintf(`bench.preset(%q)`, largest)
 		if i > 0 {
 			change = fmt.Sprintf(`bench.field("model.optim.bucket_cap_mb", %d)`, 200+i)
@@ -153,7 +153,7 @@ func largestPreset(tab *chrome.Tab) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i >= 2 {
+		if i >= warm {
 			whole, worker = append(whole, e.MS), append(worker, e.Worker)
 		}
 	}
