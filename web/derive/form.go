@@ -230,7 +230,7 @@ func derivedRows(g *FormGroup, id scenario.Group, d *scenario.Derived) {
 			g.Note = Large(d.Parameters) + " parameters"
 		}
 	case scenario.GroupBatch:
-		add("Microbatches per step", int64(d.Microbatches))
+		add("Microbatches", int64(d.Microbatches))
 	case scenario.GroupParallelism:
 		if d.DP > 0 {
 			g.Note = "DP " + Count(int64(d.DP)) + ", " + Count(int64(d.World)) + " " + noun(d.World, "GPU")

@@ -341,7 +341,9 @@ func slotNames(s *state.State) (names [2]string) {
 	for i := range s.Slots {
 		names[i] = s.Slots[i].Doc.Name
 		if r := s.Slots[i].ReadOf; same && r != nil {
-			names[i] = r.Scenario.Framework.Version
+			if names[i] = r.Scenario.Framework.Version; r.Scenario.Family() > scenario.FamilyApex {
+				names[i] = r.Scenario.Family().String()
+			}
 		}
 	}
 	return names
