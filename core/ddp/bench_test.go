@@ -7,6 +7,7 @@ import (
 
 	"distopt/core/bucket"
 	"distopt/core/model"
+	"distopt/core/optim"
 )
 
 // gpt3 is a stage with all 96 layers of GPT-3.
@@ -33,7 +34,7 @@ func BenchmarkStep(b *testing.B) {
 	stage := gpt3(b)
 	l, err := Build(Options{World: 64}, stage.Params, StageArrival(stage))
 	require.NoError(b, err)
-	s, err := NewSharded(l, Config{Runtime: idle{}, MaxNorm: 1, Warm: true})
+	s, err := NewSharded(l, Config{Runtime: optim.Discard{}, MaxNorm: 1, Warm: true})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {

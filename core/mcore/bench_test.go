@@ -7,6 +7,7 @@ import (
 
 	"distopt/core/bucket"
 	"distopt/core/model"
+	"distopt/core/optim"
 )
 
 // gpt3 is a stage with all 96 layers of GPT-3.
@@ -32,7 +33,7 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkStep(b *testing.B) {
 	l, err := Build(Options{World: 64, DistributedOptimizer: true, OverlapGradReduce: true, OverlapParamGather: true}, gpt3(b))
 	require.NoError(b, err)
-	s, err := NewSharded(l, Config{Runtime: idle{}, MaxNorm: 1})
+	s, err := NewSharded(l, Config{Runtime: optim.Discard{}, MaxNorm: 1})
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -191,7 +191,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	params := Params(stage, FP8)
 	l, err := Build(Options{World: 4, BucketSize: 30000, DistributedOptimizer: true, OverlapGradReduce: true, OverlapParamGather: true}, params)
 	require.NoError(t, err)
-	s, err := NewSharded(l, Config{Runtime: idle{}, MaxNorm: 1})
+	s, err := NewSharded(l, Config{Runtime: optim.Discard{}, MaxNorm: 1})
 	require.NoError(t, err)
 	step := func() {
 		s.ZeroGrad()
@@ -209,26 +209,3 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, step))
 	require.NoError(t, s.Err())
 }
-
-// idle lets every effect go.
-type idle struct{}
-
-func (idle) Wait(_, _ optim.Stream)              {}
-func (idle) WaitCall(_, _ optim.Stream, _ int)   {}
-func (idle) ZeroGrad(*optim.Zero)                {}
-func (idle) AccumulateGrad(*optim.Accumulation)  {}
-func (idle) ReduceScatter(*optim.Collective)     {}
-func (idle) AllReduceShards(*optim.Collective)   {}
-func (idle) KeepShards(*optim.Kept)              {}
-func (idle) AllReduceGrads(*optim.GradReduction) {}
-func (idle) ScaleGrads(*optim.GradScaling)       {}
-func (idle) LocalNorm(*optim.Norm)               {}
-func (idle) AllReduceNorm(*optim.Reduction)      {}
-func (idle) Clip(float64)                        {}
-func (idle) CheckFinite() bool                   { return true }
-func (idle) Adam(*optim.Update)                  {}
-func (idle) Cast(*optim.Cast)                    {}
-func (idle) UpdateScaleInv(*optim.Reduction)     {}
-func (idle) AllReduceAmax(*optim.Reduction)      {}
-func (idle) AllGather(*optim.Collective)         {}
-func (idle) UseParams(*optim.ParamUse)           {}

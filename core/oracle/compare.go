@@ -40,6 +40,15 @@ func decodeAny(data []byte) (any, error) {
 	return v, err
 }
 
+// asRead returns a document as it would be read from a file.
+func asRead(document map[string]any) (any, error) {
+	data, err := json.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
+	return decodeAny(data)
+}
+
 // difference walks two values side by side and returns the first difference, or nil.
 func difference(path string, got, want any) error {
 	switch w := want.(type) {

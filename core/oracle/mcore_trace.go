@@ -268,12 +268,7 @@ func (r *megatronReplay) match(d map[string]any) {
 	if r.micro >= 0 {
 		d["m"] = r.micro
 	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		r.err = err
-		return
-	}
-	got, err := decodeAny(data)
+	got, err := asRead(d)
 	if err != nil {
 		r.err = err
 		return

@@ -230,12 +230,7 @@ func (p *pipeline) Event(at step.At, e *optim.Event) {
 
 // match compares the next recorded event.
 func (p *pipeline) match(document map[string]any, op optim.Op) {
-	data, err := json.Marshal(document)
-	if err != nil {
-		p.err = err
-		return
-	}
-	got, err := decodeAny(data)
+	got, err := asRead(document)
 	if err != nil {
 		p.err = err
 		return

@@ -195,12 +195,7 @@ func (r *replay) Event(e *optim.Event) {
 			document[key] = v
 		}
 	}
-	data, err := json.Marshal(document)
-	if err != nil {
-		r.err = err
-		return
-	}
-	got, err := decodeAny(data)
+	got, err := asRead(document)
 	if err != nil {
 		r.err = err
 		return

@@ -26,21 +26,12 @@ func (v *Versions) Render() app.UI {
 		return app.Elem("p").Class("empty").Text(text)
 	}
 	rows := make([]app.UI, len(vm.Rows))
-	for i, r := range vm.Rows {
-		result := []app.UI{
-			app.Elem("td").Class("num").Text(r.Step),
-			app.Elem("td").Class("num").Body(app.Elem("span").Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
+	for i := range vm.Rows {
+		r := &vm.Rows[i]
+		rows[i] = v.row(r,
 			app.Elem("td").Class("num").Text(r.Exposed), app.Elem("td").Class("num").Text(r.Amax),
 			app.Elem("td").Class(when(r.Overlaps, "yes")).Text(r.Overlap),
-		}
-		if r.Error != "" {
-			result = []app.UI{app.Elem("td").Attr("colspan", 5).Class("wrap").Text(r.Error)}
-		}
-		cells := append([]app.UI{
-			app.Elem("th").Attr("scope", "row").Class("wrap").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
-		}, result...)
-		cells = append(cells, app.Elem("td").Body(app.Elem("button").Attr("type", "button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
-		rows[i] = app.Elem("tr").DataSet("version", r.Version).Body(cells...)
+		)
 	}
 	return app.Elem("div").Class(class("versions", when(vm.Busy || vm.Stale, "stale"))).Body(
 		app.Elem("p").Class("outcome").Body(app.Elem("b").Text(vm.Summary)),
@@ -58,22 +49,32 @@ func (v *Versions) Render() app.UI {
 	)
 }
 
+// row is one version: name, step time and change, three cells more, or why there is no result.
+func (v *Versions) row(r *derive.VersionRow, more ...app.UI) app.UI {
+	cells := []app.UI{
+		app.Elem("th").Attr("scope", "row").Class("wrap").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
+	}
+	if r.Error != "" {
+		cells = append(cells, app.Elem("td").Attr("colspan", 2+len(more)).Class("wrap").Text(r.Error))
+	} else {
+		cells = append(cells,
+			app.Elem("td").Class("num").Text(r.Step),
+			app.Elem("td").Class("num").Body(app.Elem("span").Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
+		)
+		cells = append(cells, more...)
+	}
+	cells = append(cells, app.Elem("td").Body(app.Elem("button").Attr("type", "button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
+	return app.Elem("tr").DataSet("version", r.Version).Body(cells...)
+}
+
 // others is the same model on other frameworks.
 func (v *Versions) others() app.UI {
-	rows := make([]app.UI, 0, len(v.VM.Others))
-	for _, r := range v.VM.Others {
-		result := []app.UI{
-			app.Elem("td").Class("num").Text(r.Step), app.Elem("td").Class("num").Body(app.Elem("span").Class(class("delta", better(r.Better))).Text(r.Change), hidden(betterWord(r.Better))),
+	rows := make([]app.UI, len(v.VM.Others))
+	for i := range v.VM.Others {
+		r := &v.VM.Others[i]
+		rows[i] = v.row(r,
 			app.Elem("td").Class("num").Text(r.Parts[0]), app.Elem("td").Class("num").Text(r.Parts[1]), app.Elem("td").Class("num").Text(r.Parts[2]),
-		}
-		if r.Error != "" {
-			result = []app.UI{app.Elem("td").Attr("colspan", 5).Class("wrap").Text(r.Error)}
-		}
-		cells := append([]app.UI{
-			app.Elem("th").Attr("scope", "row").Class("wrap").Body(app.Elem("b").Text(r.Name), app.Text(" "), app.Elem("span").Class("dim").Text(r.What)),
-		}, result...)
-		cells = append(cells, app.Elem("td").Body(app.Elem("button").Attr("type", "button").Class("inline").DataSet("version", r.Version).OnClick(v.onCompare).Text("Compare")))
-		rows = append(rows, app.Elem("tr").DataSet("version", r.Version).Body(cells...))
+		)
 	}
 	return app.Elem("table").ID(ids.FrameTable).Class("rows").Hidden(len(rows) == 0).Body(
 		app.Elem("caption").Class("sr").Text("The configuration on other frameworks"),
