@@ -11,8 +11,7 @@ func (s *Sharded) event(op optim.Op) *optim.Event {
 	if s.obs == nil {
 		return nil
 	}
-	s.w.event = optim.Event{Op: op, Param: -1, Micro: -1, Chunk: -1}
-	return &s.w.event
+	return s.w.event.About(op)
 }
 
 // observe reports an event without fields.

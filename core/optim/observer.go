@@ -86,6 +86,12 @@ type Event struct {
 	Optimizer           int  // adam: place in the chain
 }
 
+// About makes e an event about nothing yet: no parameter, microbatch, chunk or bucket group.
+func (e *Event) About(op Op) *Event {
+	*e = Event{Op: op, Param: -1, Micro: -1, Chunk: -1, BucketGroup: -1}
+	return e
+}
+
 // ParamCopy is one fragment that is copied out of its gathered bucket.
 type ParamCopy struct {
 	Bucket bucket.ID
